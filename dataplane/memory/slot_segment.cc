@@ -24,8 +24,8 @@ constexpr size_t kLargestSegment = 64 << 20;  // bytes, unless the segment has o
 constexpr uint64_t kMaxBody = uint64_t{1} << 40;
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
-// Returns whether any page in the range is this process's own rather than the mapped file's
-// (pagemap, see proc(5)); true if that is not known.
+// Returns true if any page in the range is this process's own rather than the mapped file's
+// (pagemap, see proc(5)), or if this is not known.
 bool AnyOwnPage(const std::byte* memory, size_t bytes) {
   constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62;
   constexpr uint64_t kOfFile = uint64_t{1} << 61;
@@ -43,7 +43,8 @@ bool AnyOwnPage(const std::byte* memory, size_t bytes) {
     }
     for (size_t i = 0; i < count; ++i) {
       if ((pages[i] & (kPresent | kSwapped)) == 0 || (pages[i] & kOfFile) != 0) continue;
-      // Linux before 6.11 does not set kOfFile for huge pages; the file's owner maps them too.
+      // Linux before 6.11 does not set kOfFile for huge pages. The file's huge pages are mapped
+      // more than once, because the file's owner maps them too.
       if ((pages[i] & kSwapped) != 0 || (pages[i] & kMappedOnce) != 0) return true;
     }
     done += count;
@@ -112,7 +113,7 @@ absl::StatusOr<SlotView> SlotView::Map(int segment, const SlotLayout& layout) {
         absl::StrCat("cannot map ", layout.slots, " shared slots: errno ", errno,
                      "; vm.max_map_count limits the mappings of a process"));
   }
-  // Done after the heads are mapped, because they split mappings of huge pages.
+  // Done after the heads are mapped, because their mappings split mappings of huge pages.
   bool populated = false;
 #ifdef MADV_POPULATE_WRITE
   populated = ::madvise(memory, layout.bytes(), MADV_POPULATE_WRITE) == 0;

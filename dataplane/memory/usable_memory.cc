@@ -48,7 +48,8 @@ int64_t LimitOf(const std::string& folder, const Version& version) {
   return LimitIn(absl::StrCat(folder, "/", version.limit));
 }
 
-// Returns the sum of these names' values; lines are "name bytes" or "name: kilobytes kB".
+// Returns the sum in bytes of the values of `names`; a line is "name bytes" or "name: kilobytes
+// kB".
 int64_t SumIn(const std::string& file, std::initializer_list<std::string_view> names) {
   int64_t sum = 0;
   for (const std::string& line : LinesOf(file)) {
@@ -71,8 +72,8 @@ int64_t LeftIn(const std::string& folder, const Version& version) {
          SumIn(absl::StrCat(folder, "/memory.stat"), {version.active_file, version.inactive_file});
 }
 
-// Returns the least value of the group and its ancestors. If a container sees its own group as the
-// root, the folders of the ancestors do not exist.
+// Returns the least value of `of` for the group and its ancestors. If a container sees its own
+// group as the root, the folders of the ancestors do not exist.
 template <class Of>
 int64_t Least(const std::string& groups, std::string group, const Version& version, Of of) {
   int64_t least = of(groups, version);
@@ -84,7 +85,7 @@ int64_t Least(const std::string& groups, std::string group, const Version& versi
 }
 
 // Returns the least value of `of` (folder, version) for the groups that this process is in;
-// INT64_MAX if it is in none.
+// INT64_MAX if the process is in none.
 template <class Of>
 int64_t LeastOfGroups(const std::string& root, Of of) {
   int64_t least = INT64_MAX;

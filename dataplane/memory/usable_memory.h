@@ -7,9 +7,9 @@
 
 namespace penstock {
 
-// Returns, in bytes, the least of the machine's memory, the limits of the control groups (v1 and
-// v2) that the process is in, as in a container, and the limit of its address space (RLIMIT_AS).
-// Determined at the first call. Any thread.
+// Returns, in bytes, the least of these: the machine's memory, the limits of the control groups (v1
+// and v2) that the process is in, and the limit of its address space (RLIMIT_AS). Determined at the
+// first call. Any thread.
 int64_t UsableMemory();
 
 // Does the same for a machine with `machine_bytes` whose files are below `root`: proc/self/cgroup,
@@ -18,8 +18,8 @@ int64_t UsableMemoryOf(const std::string& root, int64_t machine_bytes);
 
 // Returns the number of bytes that this process can still allocate: the memory that the machine has
 // available, or the memory left below the limit of one of those control groups, if that is less.
-// Pages of files count as available, because the system reclaims them on demand. INT64_MAX if it is
-// not known. Reads the current value from some files. Any thread.
+// Pages of files count as available, because the system reclaims them on demand. INT64_MAX if this
+// number is not known. Reads the current values from files. Any thread.
 int64_t UnusedMemory();
 
 // Does the same for a machine whose files are below `root`.

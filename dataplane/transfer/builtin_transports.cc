@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new protocol is a folder and one line here.
+// To add a protocol, add a folder and one line here.
 #include "dataplane/transfer/builtin_transports.h"
 
 #include "dataplane/transfer/grpc/transport.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list for PENSTOCK_RPC=OFF: the transports that do not link gRPC.
+// The list for PENSTOCK_RPC=OFF: the transports that do not use gRPC.
 #include "dataplane/transfer/builtin_transports.h"
 #include "dataplane/transfer/local/transport.h"
 #include "dataplane/transfer/shm/transport.h"

@@ -35,15 +35,16 @@ struct CompressedPrefix {
 // Returns the bytes that Compress() needs for its output, prefix included. REQUIRES: bytes <=
 // kMaxCodecBytes.
 size_t CompressedBound(Codec codec, size_t bytes);
-// Writes the body of the message to `into` and returns its size in bytes, or 0 if it would not be
-// shorter. REQUIRES: `into` has CompressedBound() bytes, and `codec` is not kNone.
+// Writes the body of the message to `into` and returns its size in bytes, or 0 if the message would
+// not be shorter than the content. REQUIRES: `into` has CompressedBound() bytes, and `codec` is not
+// kNone.
 size_t Compress(Codec codec, MessageType type, absl::Span<const std::byte> from,
                 absl::Span<std::byte> into);
 
 // Reads the prefix of an untrusted body. DataLoss for a prefix that Compress() cannot have written.
 absl::StatusOr<CompressedPrefix> ReadCompressedPrefix(absl::Span<const std::byte> body);
-// Writes the content to `into`. REQUIRES: `into` has exactly prefix.bytes bytes. DataLoss if the
-// body does not decompress to exactly this size.
+// Decompresses the content into `into`. REQUIRES: `into` has exactly prefix.bytes bytes. DataLoss
+// if the body does not decompress to exactly this size.
 absl::Status Decompress(const CompressedPrefix& prefix, absl::Span<const std::byte> body,
                         absl::Span<std::byte> into);
 

@@ -25,26 +25,27 @@ class ElementReceiver {
     credits_.fetch_add(count, std::memory_order_relaxed);
     room_.fetch_add(count, std::memory_order_relaxed);
   }
-  // Uses `count` credits. Call this for credits that were returned, and, with a count of 1, for an
-  // error that has arrived and for each message of elements before memory is taken for it. DataLoss
-  // if the worker has fewer credits left.
+  // Uses `count` credits. Call this for credits that were returned. Call it with a count of 1 for
+  // each error that has arrived, and for each message of elements before taking memory for the
+  // message. DataLoss if the worker has fewer than `count` credits left.
   absl::Status Use(int64_t count);
 
-  // For a link over several connections, where an element may begin to arrive before it is its
-  // turn. Call BeginEarly(), on any thread, when such an element begins to arrive, and UseInTurn()
-  // when it is the turn of an element that has begun early or will do so. Both return DataLoss if
-  // more elements arrive than there are credits.
+  // These two methods are for a link over several connections, where an element may begin to arrive
+  // before its turn. Call BeginEarly(), on any thread, when such an element begins to arrive, and
+  // UseInTurn() when the turn of such an element comes, even if the element has not begun to
+  // arrive. Both return DataLoss if more elements arrive than there are credits.
   absl::Status BeginEarly();
   absl::Status UseInTurn();
 
-  // These check the block (Element) or the frame (Frame) in the first `bytes` of the loan and pass
-  // its elements to OnElements. Call Use(1) for the message first. `received` is set to the number
-  // of elements passed. DataLoss if an element does not fit the spec, is above max_element_bytes or
-  // is not as long as the message, or if a frame has more elements than there are credits; the
-  // valid elements of a frame before that point are passed first.
+  // Element() checks the block, and Frame() the frame, in the first `bytes` bytes of the loan, and
+  // passes its elements to OnElements. Call Use(1) for the message first. `received` is set to the
+  // number of elements passed. DataLoss if an element does not fit the spec, is larger than
+  // max_element_bytes, or is not as long as the message. DataLoss too if a frame has more elements
+  // than there are credits. Before an error, the valid elements that precede the fault in a frame
+  // are passed.
   absl::Status Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& received);
-  // Does the same for a block whose head fills the loan and whose body of `body_bytes` is on a
-  // device. The loan belongs to a DevicePlace (dataplane/memory/device/gpu_direct_pool.h).
+  // Does the same for a block whose head fills the loan, and whose body of `body_bytes` bytes is on
+  // a device. The loan belongs to a DevicePlace (dataplane/memory/device/gpu_direct_pool.h).
   absl::Status OnDevice(Loan loan, size_t body_bytes, ReceiveEvents& events, int64_t& received);
   absl::Status Frame(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& received);
   // Decompresses a block or a frame (codec.h) into a slot of `pool` and continues as above.

@@ -22,15 +22,16 @@ namespace {
 
 using Nanoseconds = EventLoop::Nanoseconds;
 
-// How long the loop's thread waits for another thread to poll again. If none does, new work waits
-// at most this long.
+// How long the loop's thread waits for another thread to poll again. If no thread polls, new work
+// waits at most this long.
 constexpr Nanoseconds kBackoff = 2 * EventLoop::kMillisecond;
-// If a wake-up is lost for any reason, the delay is at most this.
+// The maximum delay of work whose wake-up is lost for any reason.
 constexpr Nanoseconds kMaxSleep = 1'000 * EventLoop::kMillisecond;
 // How often descriptors are checked while links are busy.
 constexpr Nanoseconds kDescriptorsEvery = EventLoop::kMillisecond;
 
-// Blocks all signals on this thread, because they are for the program's other threads.
+// While it exists, blocks all signals on this thread, and on threads that this thread starts,
+// because signals are for the program's other threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -159,7 +160,7 @@ void EventLoop::Run() {
 // Sleeps. If other threads have polled, they serve new work, so the sleep is short.
 void EventLoop::Sleep(bool polled) {
   const uint64_t polls = polls_.load(std::memory_order_seq_cst);
-  // Stored first, so that a thread that sets a deadline from now on wakes this one.
+  // Stored first, so that a thread that sets a deadline from now on wakes this thread.
   looks_at_.store(kNever, std::memory_order_seq_cst);
   const Nanoseconds now = Now();
   Nanoseconds until = now + (polled ? kBackoff : kMaxSleep);

@@ -3,8 +3,8 @@
 // elements or credits polls the loop and serves the links itself (polling.h), so that no other
 // thread has to be woken. While no thread polls, the loop's own thread serves.
 //
-// Only the thread that holds the lock serves. The loop's thread backs off while others poll, and
-// checks every 2 ms whether they still do. It always handles Wake() and WakeAt().
+// Only the thread that holds the lock serves. The loop's thread backs off while other threads poll,
+// and checks every 2 ms that they still do. The loop's thread always handles Wake() and WakeAt().
 #pragma once
 
 #include <atomic>
@@ -27,12 +27,12 @@ class EventLoop {
 
   virtual ~EventLoop() = default;
 
-  // --- For a thread that polls: one at a time, holding no lock that an event takes ---
+  // --- For threads that poll: one at a time, without holding a lock that an event takes ---
 
   // Serves without waiting. Returns false if there was nothing to do.
   bool Poll(Nanoseconds now);
   // Call this before sleeping until descriptor() is readable. Returns false if there is something
-  // to do. After true, EndSleep() must follow, and then a Poll().
+  // to do. If it returns true, call EndSleep() after the sleep, and then Poll().
   bool BeginSleep();
   void EndSleep();
   virtual int descriptor() const = 0;
@@ -50,7 +50,7 @@ class EventLoop {
   // that Serve() needs, and never while serving.
   void Stop();
 
-  // Any thread. Makes the links be served once more, soon.
+  // Any thread. Causes the links to be served once more, soon.
   void Wake();
   // Any thread. Same as Wake(), but at `moment` or up to 2 ms later.
   void WakeAt(Nanoseconds moment);
@@ -62,7 +62,7 @@ class EventLoop {
   // least until a thread has checked the descriptors. A Serve() follows SetSleeps(true) before any
   // thread sleeps. SetSleeps(true) may be repeated.
   virtual void SetSleeps(bool sleeps) REQUIRES(serving_mu_) = 0;
-  // Returns when Serve() must be called at the latest.
+  // Returns the latest time by which Serve() must be called.
   virtual Nanoseconds NextDeadline() REQUIRES(serving_mu_) = 0;
 
  private:
@@ -79,7 +79,7 @@ class EventLoop {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> woken_{false};
   std::atomic<uint64_t> polls_{0};
-  // The time when the loop's thread checks again by itself; 0: it is awake.
+  // The time at which the loop's thread will check again without being woken; 0: it is awake.
   std::atomic<Nanoseconds> looks_at_{0};
   std::atomic<ThreadId> server_;
 

@@ -18,8 +18,8 @@ enum class Filled : uint8_t {
 };
 inline constexpr size_t kWaysFilled = 4;
 
-// Returns the count over all links of this process so far (penstock_client_filled_total). Any
-// thread.
+// Returns the count of such elements over all links of this process so far
+// (penstock_client_filled_total). Any thread.
 int64_t FilledOfProcess(Filled how);
 
 // Counts elements by how they got into shared memory. Any thread.

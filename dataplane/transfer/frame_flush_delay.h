@@ -5,8 +5,8 @@
 
 namespace penstock::transfer {
 
-// The minimum time that a partly filled frame waits for more elements, in every protocol. A frame
-// is sent earlier if it is full, or if something else is sent after it.
+// The minimum time, in every protocol, for which a partly filled frame waits for more elements. The
+// frame is sent earlier if it fills up, or if something else must be sent after it.
 inline constexpr std::chrono::milliseconds kFrameFlushDelay(1);
 
 }  // namespace penstock::transfer

@@ -14,7 +14,8 @@ namespace penstock::transfer {
 
 class Gate {
  public:
-  // Returns false if the gate is closed and the event must not run. Only one event runs at a time.
+  // Returns false if the gate is closed; the event must then not run. Only one event runs at a
+  // time.
   bool Enter() {
     std::lock_guard lock(mu_);
     if (closed_) return false;

@@ -20,8 +20,8 @@
 #pragma GCC visibility push(default)
 namespace penstock::transfer {
 
-// Raise this when a class that a transport uses changes in a way that does not change its size,
-// such as the order, number or meaning of its virtual methods.
+// Raise this when a class that a transport uses changes without a change of size, for example in
+// the order, number or meaning of its virtual methods.
 inline constexpr int kTransportInterface = 2;
 
 // Returns the stamp of the interface as this compiler sees it. Hidden, so that a library returns
@@ -34,9 +34,9 @@ __attribute__((visibility("hidden"))) inline std::string TransportStamp() {
                       sizeof(Loan));
 }
 
-// Opens each library that is not open yet and registers its transport. NotFound if it cannot be
-// opened, FailedPrecondition if it is not a transport library or its stamp differs from this
-// program's (the error gives both stamps), AlreadyExists if its protocol's name is taken. An opened
+// Opens each library that is not open yet and registers its transport. NotFound if a library cannot
+// be opened; FailedPrecondition if it is not a transport library, or if its stamp differs from this
+// program's (the error gives both stamps); AlreadyExists if its protocol's name is taken. An opened
 // library stays open. Any thread.
 absl::Status LoadTransports(const std::vector<std::string>& paths);
 

@@ -15,10 +15,10 @@ namespace {
 
 // The length of a period, which is long compared with the delay of the client's reports.
 constexpr std::chrono::milliseconds kPeriod(100);
-// The minimum share of a period during which data must be in flight; below it the link is not the
-// bottleneck.
+// The minimum share of a period during which data must be in flight. Below this share, the link is
+// not the bottleneck.
 constexpr double kBusy = 0.7;
-// Bytes per second. No codec makes a link of this speed faster, so none is tried.
+// Bytes per second. No codec makes a link of at least this speed faster, so none is tried.
 constexpr double kFastLink = 2e9;
 // A codec must beat the current choice by this factor to be chosen.
 constexpr double kWorthIt = 1.25;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How one link compresses the data that it sends: not at all, with the requested codec, or, if the
 // choice is left to the link, with the one that delivers the most bytes per second to the client.
-// For that choice the link and the codecs are measured as they work:
+// For that choice, the link and the codecs are measured while they work:
 //
 // - the link: by the bytes that the client reports as received, divided by the time in which data
-//   was in flight. This counts only if that was nearly all of the time. Otherwise elements do not
-//   wait for the link, and compression would waste CPU time.
+//   was in flight. This quotient counts only if data was in flight for most of the time. Otherwise
+//   elements do not wait for the link, and compression would waste CPU time.
 // - a codec: by its CPU time, on an occasional message.
 #pragma once
 
@@ -32,14 +32,14 @@ struct CodecSpeed {
   double ratio = 1;        // output bytes over input bytes
 };
 
-// Returns the throughput of the link with this codec, in bytes before compression per second. It
-// assumes that each byte is compressed, sent and decompressed without overlap, so that a codec is
-// chosen only if it wins even then.
+// Returns the throughput of the link with this codec, in bytes before compression per second. The
+// calculation assumes that compressing, sending and decompressing a byte do not overlap. A codec is
+// thus chosen only if it wins even without overlap.
 double ThroughputWith(const CodecSpeed& codec, double link_bytes_per_s);
 
 // Returns the codec with the best throughput if it beats `present` by more than a quarter.
-// Otherwise returns kNone if that beats `present` at all, else `present`. `speeds` is indexed by
-// Codec. Pure.
+// Otherwise returns kNone if sending without a codec beats `present` at all, else `present`.
+// `speeds` is indexed by Codec. Pure.
 Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<CodecSpeed, 3>& speeds);
 
 // The codec of one link. Encode() is for one thread at a time, OnReceived() for any thread.
@@ -59,7 +59,8 @@ class LinkCodec {
     absl::Span<const std::byte> bytes;
     Loan loan;  // keeps `bytes`
   };
-  // Compresses a message of `count` elements if that is shorter; `bytes` are a frame or a block.
+  // Compresses a message of `count` elements if that makes it shorter; `bytes` is a frame or a
+  // block.
   Encoded Encode(MessageType type, absl::Span<const std::byte> bytes, Loan loan, int64_t count);
   // Records a message that was sent without Encode(): an error (0 bytes), or an element over a
   // different connection.

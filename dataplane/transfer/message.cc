@@ -39,7 +39,7 @@ class Writer {
   std::string bytes_;
 };
 
-// Reads what Writer wrote. After the first invalid field, all values are zero and ok() is false.
+// Reads the output of Writer. After the first invalid field, all values are zero and ok() is false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -52,7 +52,7 @@ class Reader {
     rest_.remove_prefix(sizeof(T));
     return value;
   }
-  // Reads a count or a size: 0 … 2^62, so that two of them can be added.
+  // Reads a count or a size: 0 … 2^62, so that the sum of two cannot overflow.
   int64_t Count() {
     int64_t value = Number<int64_t>();
     return value < 0 || value > int64_t{1} << 62 ? Fail<int64_t>() : value;
@@ -64,7 +64,7 @@ class Reader {
     rest_.remove_prefix(size);
     return bytes;
   }
-  // Reads how many items of at least `bytes` each follow.
+  // Reads the number of the items that follow, each of at least `bytes` bytes.
   uint64_t Repeated(size_t bytes) {
     uint64_t count = Number<uint64_t>();
     return count > rest_.size() / bytes ? Fail<uint64_t>() : count;
@@ -103,7 +103,8 @@ Hello ReadHello(Reader& reader) {
     for (uint64_t i = 0; i < intervals && reader.ok(); ++i) {
       Index begin = reader.Count();
       int64_t length = reader.Count();
-      // Intervals must be in order, so that a hostile set cannot cost more than its bytes.
+      // Intervals must be in order, so that a hostile set cannot cost more memory or time than its
+      // size in bytes warrants.
       if (length == 0 || (i > 0 && begin <= holding.indices.end())) reader.Invalidate();
       holding.indices.Add(begin, begin + length);
     }

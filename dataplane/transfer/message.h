@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages on a link over a network. A message is eight bytes of header, the first of which is
-// the type and the others zero, then content that depends on the type; numbers are little endian.
-// Elements and frames are not parsed here: a block (docs/element.md) follows the header. The
-// protocol decides how messages are delimited: one gRPC message each (grpc/), or a length before
-// each (tcp/wire.h).
+// The messages on a link over a network. A message has a header of eight bytes, of which the first
+// is the type and the other seven are zero. After the header comes content that depends on the
+// type. Numbers are little endian. Elements and frames are not parsed here: a block
+// (docs/element.md) follows the header. The protocol decides how messages are delimited: one gRPC
+// message each (grpc/), or a length before each (tcp/wire.h).
 //
 //   client to worker   hello, then updates; goodbye if it closes on purpose
 //   worker to client   welcome, then elements, frames, errors, recalled
@@ -14,8 +14,8 @@
 //   worker to client   stripes, after the welcome; striped, in place of an element that is
 //                      sent on a further connection; such connections carry only elements
 //
-// A worker closes a link, or refuses a hello, with the gRPC status of the call or with `closed`,
-// the last message.
+// A worker closes a link, or refuses a hello, with the call's gRPC status or, in other protocols,
+// with `closed`, which is the last message.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ enum class MessageType : uint8_t {
   kStriped = 24,
 };
 
-// The events at the client since its last message, in this order.
+// The client's events since its last message, in this order.
 struct Update {
   int64_t received = 0;
   int64_t granted = 0;
@@ -118,8 +118,8 @@ std::string EncodeHeader(MessageType type);
 absl::StatusOr<MessageType> TypeOf(std::string_view header);
 
 // Decodes any message except an element or a frame, including its header. InvalidArgument for a
-// message that neither side sends in this version: numbers below 0, bytes left over, an unknown
-// type. FailedPrecondition for a hello of a different version.
+// message that neither side sends in this version, for example one with a number below 0, surplus
+// bytes or an unknown type. FailedPrecondition for a hello of a different version.
 absl::StatusOr<Message> Decode(std::string_view bytes);
 
 // Decodes a client's message: a hello unless `hello_received`; after that, updates and a goodbye.

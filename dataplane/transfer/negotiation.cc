@@ -9,7 +9,8 @@
 namespace penstock::transfer {
 namespace {
 
-// Returns the offer of that protocol if this client can use it; otherwise NotFound with the reason.
+// Returns the worker's offer of protocol `name` if this client can use it; otherwise NotFound with
+// the reason.
 absl::StatusOr<TransportSelection> TryProtocol(std::string_view name,
                                                const std::vector<TransportOffer>& offers) {
   const absl::StatusOr<Transport*> transport = FindTransport(name);
@@ -52,8 +53,8 @@ std::vector<std::string> ByRank() {
   return names;
 }
 
-// Returns the order in which "auto" tries protocols: those in the worker's config, in its order,
-// then the others.
+// Returns the order in which "auto" tries protocols: first the protocols in the worker's config, in
+// the order given there, and then all other protocols.
 std::vector<std::string> InOrder(std::vector<TransportOffer> offers) {
   std::erase_if(offers, [](const TransportOffer& offer) { return offer.preference <= 0; });
   std::stable_sort(
@@ -74,7 +75,7 @@ bool IsPreferred(const std::string& name, const std::vector<TransportOffer>& off
   });
 }
 
-// Returns why the first protocol tried was selected.
+// Returns the reason for which the first protocol tried was selected.
 std::string SelectionReason(const TransportSelection& selection, bool automatic,
                             const TransportPreference& preference) {
   if (!automatic) return preference.source;

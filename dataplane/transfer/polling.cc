@@ -34,7 +34,7 @@ void Relax() {
 
 }  // namespace
 
-// A list is destroyed while no lock is held, because its destruction may end a loop.
+// Destroy a list only while holding no lock, because its destruction may end a loop.
 using Loops = std::vector<std::shared_ptr<EventLoop>>;
 
 // Holds the loops of the process, and chooses the waiting thread that polls them.
@@ -77,8 +77,8 @@ class Poller {
     if (!leads_) gone.swap(led_);
   }
 
-  // Makes this thread the leader. Returns false if another thread leads or there is no loop to
-  // poll. In that case `waits`, unless it is nullptr, is a follower until Unfollow().
+  // Makes this thread the leader. Returns false if another thread leads or if there is no loop to
+  // poll; `waits`, unless it is nullptr, is then a follower until Unfollow().
   bool TryLead(PollingCondition* waits) {
     MutexLock lock(mu_);
     if (leads_ || !HasWork()) {
@@ -100,7 +100,7 @@ class Poller {
     if (led_version_ != version_) gone.swap(led_);
     if (!followers_.empty()) followers_.back()->OfferLead();
   }
-  // REQUIRES: TryLead() returned false for it.
+  // REQUIRES: TryLead() has returned false for `waits`.
   void Unfollow(PollingCondition* waits) {
     MutexLock lock(mu_);
     followers_.erase(std::find(followers_.begin(), followers_.end(), waits));

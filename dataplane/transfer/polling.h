@@ -14,22 +14,22 @@
 
 namespace penstock::transfer {
 
-// The timeout for a wait whose end is always reported with NotifyAll(), so that nothing can be
-// missed.
+// The timeout for a wait whose end is always reported with NotifyAll(). The timeout may be long,
+// because no notification can be missed.
 inline constexpr std::chrono::seconds kMaxWait(1);
 
 // A condition variable for state that links' events change. One of the process's waiting threads at
-// a time polls the transports' loops and runs the events of any link. It spins briefly before it
-// sleeps, unless the last spins found nothing. The other threads sleep until they are notified or
-// offered the lead.
+// a time polls the transports' loops and runs the events of any link. This thread spins briefly
+// before it sleeps, unless its last spins found nothing. The other threads sleep until they are
+// notified or offered the lead.
 class PollingCondition {
  public:
   PollingCondition() = default;
   PollingCondition(const PollingCondition&) = delete;
   PollingCondition& operator=(const PollingCondition&) = delete;
 
-  // Waits for NotifyAll() without `lock`, for at most `timeout`. May return earlier. REQUIRES: no
-  // other lock is held that an event takes.
+  // Releases `lock` and waits for NotifyAll(), for at most `timeout`. May return earlier. REQUIRES:
+  // the caller holds no other lock that an event takes.
   void WaitFor(MutexLock& lock, std::chrono::nanoseconds timeout);
   // Waits for NotifyAll() and leaves the loops to other threads: for a wait that may be long and is
   // not urgent. May return earlier.
@@ -51,8 +51,8 @@ class PollingCondition {
   bool lead_offered_ GUARDED_BY(mu_) = false;
 };
 
-// Serves all loops once without waiting, unless another thread does so. For threads that call it
-// often. REQUIRES: no lock is held that an event takes.
+// Serves all loops once without waiting, unless another thread is serving them. For threads that
+// call this function often. REQUIRES: the caller holds no lock that an event takes.
 void PollTransports();
 
 // From now on, waiting threads poll the loop until it is removed. Unavailable if no descriptor is

@@ -21,7 +21,7 @@ struct Registry {
   }
 };
 
-// Returns the registry. It is never destroyed: links may be closing while the program ends.
+// Returns the registry. It is never destroyed, because links may be closing while the program ends.
 Registry& TheRegistry() {
   static Registry& registry = *new Registry;
   return registry;

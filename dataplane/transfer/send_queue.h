@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the worker's end of a link that all protocols share: the answer to the client's
-// hello, the client's credits, the messages to send, in order, and the reason why the link is
-// closed. Small elements are copied together into frames (docs/element.md), which frees their own
-// slots immediately; larger elements and errors are sent as they are. All are kept until they have
-// been received.
+// hello, the client's credits, the messages to send, in order, and the reason for the closing of
+// the link. Small elements are copied together into frames (docs/element.md), which frees their own
+// slots immediately; larger elements and errors are sent as they are. Elements and errors are kept
+// until they have been received.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,8 @@ class SendQueue {
   uint64_t frame() const { return opened_; }
   // Ends the wait of the open frame.
   void Seal();
-  // Stops sending. The client gets the reason after everything queued earlier. If there are several
-  // reasons, the first counts.
+  // Stops sending. The client gets the reason after everything queued earlier. If Close() is called
+  // several times, the first reason counts.
   void Close(const absl::Status& reason);
   bool closed() const { return closed_; }
   const absl::Status& reason() const { return reason_; }
@@ -52,14 +52,15 @@ class SendQueue {
   void Welcome();
   bool answered() const { return answered_; }
   // Closes because the client's message was invalid or the client is not admitted. Same as Close(),
-  // but if the hello has not been answered yet, this reason replaces that of an earlier Close().
+  // with one exception: before the hello has been answered, `reason` replaces the reason given to
+  // an earlier Close().
   void Refuse(const absl::Status& reason);
   // InvalidArgument if the credits overflow.
   absl::Status Grant(int64_t count);
   // Records that the client has received the `count` oldest elements and errors, and appends them
   // to `received`. InvalidArgument if fewer were sent.
   absl::Status OnReceived(int64_t count, std::vector<Acknowledged>& received);
-  // Takes back the unused credits. The answer is queued after everything sent earlier.
+  // Takes back the unused credits. The answer is queued after everything that was queued earlier.
   void Recall();
   // Applies a whole update. The caller must then call NotifyUpdate(), after releasing the lock that
   // guards this queue.
@@ -82,8 +83,8 @@ class SendQueue {
   // REQUIRES: not empty().
   OutgoingMessage Take();
 
-  // Takes all elements and errors that were not received, in the order of sending. Elements of a
-  // frame share its loan.
+  // Takes all elements and errors that the client has not received, in the order of sending.
+  // Elements of a frame share its loan.
   std::vector<Sent> TakeUnconfirmed();
 
  private:
@@ -99,7 +100,8 @@ class SendQueue {
     int64_t recalled = 0;  // credits
   };
 
-  // Copies the element into the open frame or a new one; returns false if there is no room for one.
+  // Copies the element into the open frame or a new frame; returns false if there is no memory for
+  // a new frame.
   bool Pack(const Element& element);
   void Unpack(const Entry& entry, std::vector<Sent>& sent);
   // Drops the oldest entries as long as they have been taken and everything in them has been

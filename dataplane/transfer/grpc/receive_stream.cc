@@ -17,9 +17,9 @@ namespace penstock::transfer {
 namespace {
 
 // gRPC allocates received data with malloc. glibc returns large blocks, and the top of a heap above
-// 128 KiB, to the system immediately, so that the next element must fault them in again. Once a
-// block of this size has been allocated and freed, glibc keeps this much (mallopt(3), "dynamic mmap
-// threshold").
+// 128 KiB, to the system immediately, so that their pages must be faulted in again for the next
+// element. Once a block of this size has been allocated and freed, glibc keeps this much
+// (mallopt(3), "dynamic mmap threshold").
 constexpr size_t kKeptByMalloc = 24 << 20;
 
 void LetMallocKeepWhatItFrees() {
@@ -104,7 +104,8 @@ void ReceiveStream::Grant(Credits credits) {
 
 void ReceiveStream::Recall() {
   MutexLock lock(mu_);
-  // If one message has a second recall, credits granted since the first recall are returned too.
+  // A message carries at most one recall. If that recall stands for two, credits granted between
+  // the two recalls are returned too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
   WriteNext();

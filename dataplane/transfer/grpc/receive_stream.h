@@ -21,7 +21,7 @@ namespace penstock::transfer {
 
 inline constexpr char kLinkMethod[] = "/penstock.Transfer/Link";
 
-// Keeps itself alive until gRPC has finished with it.
+// The object keeps itself alive until gRPC has finished with it.
 class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                       public std::enable_shared_from_this<ReceiveStream> {
  public:

@@ -20,7 +20,7 @@
 
 namespace penstock::transfer {
 
-// Keeps itself alive until gRPC has finished with it.
+// The object keeps itself alive until gRPC has finished with it.
 class SendStream : public grpc::ServerGenericBidiReactor,
                    public std::enable_shared_from_this<SendStream> {
  public:
@@ -45,7 +45,7 @@ class SendStream : public grpc::ServerGenericBidiReactor,
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // Breaks the call, for a client that does not read. Must not be called after OnOver().
+  // Breaks off the call; for a client that does not read. Must not be called after OnOver().
   void Cancel();
   // Ends the call if the client has not been admitted yet. Any thread; must not be called after
   // OnOver().

@@ -21,7 +21,7 @@ std::vector<grpc::Slice> SlicesOf(const grpc::ByteBuffer& buffer) {
   return slices;
 }
 
-// Copies up to `size` bytes, starting at offset `from`; returns how many it copied.
+// Copies up to `size` bytes, starting at offset `from`; returns the number of bytes copied.
 size_t CopyOut(const std::vector<grpc::Slice>& slices, size_t from, char* to, size_t size) {
   size_t copied = 0;
   for (const grpc::Slice& slice : slices) {

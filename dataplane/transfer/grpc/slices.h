@@ -18,7 +18,7 @@ namespace penstock::transfer {
 // Copies a small message.
 grpc::ByteBuffer ToBuffer(std::string_view message);
 
-// Makes a message of that type with `block` after its header. Nothing is copied: the loan is kept
+// Makes a message of type `type` with `block` after its header. Nothing is copied: the loan is kept
 // until gRPC releases the bytes.
 grpc::ByteBuffer ToBuffer(MessageType type, absl::Span<const std::byte> block, Loan loan);
 

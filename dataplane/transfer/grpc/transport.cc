@@ -112,8 +112,8 @@ class GrpcListener : public Listener {
     builder.AddListeningPort(wanted, credentials, &port);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-    // A client that hangs or whose host is gone loses its link, even if nothing is being sent to
-    // it.
+    // A client that hangs, or whose host is gone, loses its link even while nothing is being sent
+    // to the client.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A link inside one process: the element itself changes hands. Both ends are handles of one
+// A link within one process: the element itself changes hands. Both ends are handles of one
 // LocalLink. Events run on the thread that causes them.
 #pragma once
 
@@ -20,8 +20,9 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
  public:
   LocalLink(DialOptions options, std::shared_ptr<ReceiveEvents> receiver);
 
-  // Asks the worker to admit the client. Then events begin on both sides: OnOpen, or OnClosed with
-  // the refusal. `ended` is called once, after the worker's side has received its last event.
+  // Asks the worker to admit the client. Events then begin on both sides, with OnOpen or, if the
+  // client is refused, OnClosed with the reason. `ended` is called once, after the worker's side
+  // has received its last event.
   void Open(const Listener::Accept& accept, std::function<void(LocalLink*)> ended);
 
   // Called instead of Open() if no worker listens. OnClosed gets `reason`.
@@ -58,7 +59,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   void Deliver(ToWorker& event);
   void Receive(Sent& sent);
   absl::Status Check(const Element& element);
-  // Ends the client's side. Elements that it has not received are returned to the worker.
+  // Ends the client's side. Elements that the client has not received are returned to the worker.
   void End(const absl::Status& reason, std::vector<Sent> unconfirmed = {});
   void NotifyEnded();
   void ReportReceived();
@@ -68,7 +69,7 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   std::atomic<bool> closing_{false};  // no more Send()
   std::atomic<bool> over_{false};     // End() was called
 
-  // Used only by the events of one side each, and cleared by the last event.
+  // Each of these is used only by the events of one side, and cleared by the last event.
   std::shared_ptr<ReceiveEvents> receiver_;
   std::optional<Acknowledged> unreported_;  // received but not yet reported to the worker
   Spec admitted_;                           // the last spec that `options_.spec` admitted

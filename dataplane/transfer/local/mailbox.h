@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs events in order, one at a time, without a thread of their own. The thread that posts an
-// event also runs it, unless another thread is running events, which then runs this one too. An
-// event may therefore cause events on the other side, which may in turn cause events on this side,
-// without nesting or locking.
+// event also runs it, unless another thread is running events. That thread then runs the new event
+// too. An event may therefore cause events on the other side, which may in turn cause events on
+// this side, without nesting or locking.
 #pragma once
 
 #include <functional>
@@ -37,8 +37,8 @@ class Mailbox {
     return true;
   }
 
-  // No event begins after this. Waits for a running event, unless called from it. Returns the
-  // events that never ran.
+  // No event begins after this call. Waits for a running event, unless called from within that
+  // event. Returns the events that never ran.
   Fifo<Event> Close() {
     MutexLock lock(mu_);
     closed_ = true;

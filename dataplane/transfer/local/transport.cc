@@ -16,12 +16,12 @@
 namespace penstock::transfer::local {
 namespace {
 
-// The part of a listener that pending dials may still use after it is destroyed.
+// The part of a listener that pending dials may still use after the listener is destroyed.
 class LocalAcceptor {
  public:
   explicit LocalAcceptor(Listener::Accept accept) : accept_(std::move(accept)) {}
 
-  // Returns false if it is closed.
+  // Returns false if the acceptor is closed.
   bool Open(const std::shared_ptr<LocalLink>& link, const std::shared_ptr<LocalAcceptor>& self) {
     {
       MutexLock lock(mu_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two rings of a link, one each way, and the wake-ups between its sides. A side announces that
-// it will sleep and then checks its ring once more. A side that writes checks for that announcement
-// after the write.
+// it will sleep and then checks its ring once more. A side that writes checks afterwards for an
+// announcement of the other side.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ namespace penstock::transfer::shm {
 
 // The state that one side announces, in shared memory.
 struct SideMemory {
-  alignas(kApart) std::atomic<uint32_t> sleeps;   // it sleeps and has not been rung since
-  alignas(kApart) std::atomic<uint32_t> blocked;  // it waits for room in the ring that it writes
+  alignas(kApart) std::atomic<uint32_t> sleeps;   // the side sleeps and has not been rung since
+  alignas(kApart) std::atomic<uint32_t> blocked;  // waits for space in the ring that it writes
 };
 
 // The beginning of the segment that the client makes; the Hello follows it. All zero at first.
@@ -37,26 +37,26 @@ class Channel {
   // REQUIRES: the segment is large enough for a ControlMemory.
   Channel(SharedSegment control, Side side);
 
-  // Any thread. If there is no room, words wait in private memory, in order, for Flush().
+  // Any thread. If the ring is full, words wait in private memory, in order, for Flush().
   void Send(uint64_t word);
   void Flush();
-  // Returns true if no word waits for room.
+  // Returns true if no word waits for space in the ring.
   bool flushed() const;
-  // Sets the link's socket, which rings the other side when it sleeps; also rings immediately, for
-  // words sent earlier. REQUIRES: it lives until ClearDoorbell().
+  // Sets the link's socket, which rings the other side when that side sleeps; also rings
+  // immediately, for words sent earlier. REQUIRES: `socket` lives until ClearDoorbell().
   void SetDoorbell(const PacketSocket& socket);
   void ClearDoorbell();
 
   // One thread. empty() returns true if there is no further word; Read() returns the next one.
   bool empty() { return reader_.empty(); }
   RingReader::Found Read(uint64_t& word);
-  // Set it before sleeping, then check again; clear it afterwards.
+  // Set this before sleeping, then check the ring again; clear it afterwards.
   void SetSleeps(bool sleeps) { own_.sleeps.store(sleeps, std::memory_order_seq_cst); }
 
   const SharedSegment& control() const { return control_; }
 
  private:
-  void WriteWaiting() REQUIRES(mu_);  // as many as there is room for
+  void WriteWaiting() REQUIRES(mu_);  // as many as the ring has space for
   void RingIfAsleep();
   void RingDoorbell();
 

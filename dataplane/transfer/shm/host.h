@@ -12,8 +12,8 @@ namespace penstock::transfer::shm {
 // Describes this process: protocol version, machine (boot), namespaces, user.
 std::string DescribeHost();
 
-// Returns OK if a process described as `theirs` can be reached from one described as `ours`, else
-// NotFound with the difference.
+// Returns OK if a process with the description `theirs` can be reached from a process with the
+// description `ours`, else NotFound with the difference.
 absl::Status CheckSameHost(std::string_view theirs, std::string_view ours);
 
 }  // namespace penstock::transfer::shm

@@ -24,7 +24,8 @@ class Loop final : public EventLoop {
     virtual ~Member() = default;
     // Does the pending work without waiting; returns true if there was any.
     virtual bool Poll(Nanoseconds now) = 0;
-    // The socket is readable, or the other side has closed it or has ended.
+    // OnSocket(): the socket is readable, or the other side has closed it. OnPeerEnd(): the other
+    // process has ended.
     virtual void OnSocket() = 0;
     virtual void OnPeerEnd() = 0;
     // Called with true before the serving threads sleep, and with false afterwards. A Poll()
@@ -45,7 +46,7 @@ class Loop final : public EventLoop {
   // Starts the loop, which lasts as long as the process.
   static absl::StatusOr<Loop*> Start();
 
-  // When OnSocket() is called for a readable socket.
+  // How often OnSocket() is called for a readable socket.
   enum class Trigger : uint8_t {
     kLevel,
     kEdge,  // once; OnSocket() reads everything, or continues by its deadline

@@ -167,7 +167,7 @@ absl::Status ReceiveEnd::MapShared(Packet packet) {
   const absl::Status mapped = shared_->Adopt(packet.a, packet.b, packet.c, packet.descriptors[0],
                                              std::move(packet.descriptors[1]));
   if (absl::IsDataLoss(mapped)) return mapped;
-  // If it cannot be mapped, the worker copies.
+  // If the segment cannot be mapped, the worker copies.
   return socket_.Send(PacketKind::kMapped, packet.a, static_cast<uint64_t>(mapped.raw_code()), 0,
                       std::string(mapped.message()));
 }
@@ -298,8 +298,9 @@ absl::Status ReceiveEnd::ReceiveBlock(const SlotWord& word) {
 
 absl::Status ReceiveEnd::Receive(Element element) {
   RETURN_IF_ERROR(Check(element));
-  // Sent before the event. From then on the reader may overwrite the slot, and when a link breaks,
-  // the worker copies the elements that were not received out of their slots (SendEnd::MoveOut).
+  // Sent before the event, because the reader may overwrite the slot from the event on. When a link
+  // breaks, the worker copies the elements that were not reported as received out of their slots
+  // (SendEnd::MoveOut).
   channel_->Send(Pack(WordKind::kReceived, int64_t{1}));
   events_->OnElements(absl::MakeSpan(&element, 1));
   return absl::OkStatus();

@@ -3,9 +3,9 @@
 // them: only their heads are copied, so that a head cannot change after its check. Frames, errors
 // and elements with large heads are copied out, and their slots return.
 //
-// kReceived goes into the ring just before the event. The reader of an element may overwrite it,
-// and the worker must then no longer treat it as in doubt, even if this process ends at that
-// moment.
+// kReceived goes into the ring just before the event. From the event on, the reader may overwrite
+// the element, and the worker must no longer treat the element as in doubt, even if this process
+// ends at that moment.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class ReceiveEnd : public Loop::Member, public std::enable_shared_from_this<Rece
  public:
   ReceiveEnd(Loop& loop, std::string address, DialOptions options,
              std::shared_ptr<ReceiveEvents> events);
-  // Connects to the socket of that name and sends the hello, or calls OnClosed.
+  // Connects to the socket with that name and sends the hello, or calls OnClosed.
   void Dial(std::string_view name);
 
   // Any thread:

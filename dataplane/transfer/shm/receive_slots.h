@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of a link as its client sees them. The segments are the client's, or the worker's,
-// which the client only reads. The worker chooses the slot of an element. A slot is at the worker
-// (free there, or being filled) or here (received, lent). Private memory records which side has it.
+// The slots of a link as its client sees them. The segments are the client's own, or they are the
+// worker's, and the client only reads them. The worker chooses the slot of an element. A slot is at
+// the worker (free there, or being filled) or here (received, lent). Private memory records which
+// side has the slot.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@
 
 namespace penstock::transfer::shm {
 
-// The slots of the client's segments, or of the worker's; there is one object for each of the two.
-// Keeps itself alive until the last slot that is here has been returned.
+// The slots of the client's segments or of the worker's segments; a link has one object for each.
+// The object keeps itself alive until the last slot that is here has been returned.
 class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this<ReceiveSlots> {
  public:
   // Returned slots are reported to the worker through `channel`, by a word of kind `given_back`.
@@ -40,9 +41,9 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   // Makes a segment with `count` slots, or fewer, for blocks of `bytes`. All slots start at the
   // worker. ResourceExhausted if there is no memory for it.
   absl::StatusOr<NewSegment> Add(uint64_t bytes, uint64_t count);
-  // Maps a segment of the worker for reading. DataLoss if it does not have the size that the worker
-  // announced, ResourceExhausted if this process cannot map it. Keeps `hold` in place of an earlier
-  // one, and shuts it down once this object is closed and has no slot.
+  // Maps a segment of the worker for reading. DataLoss if the segment does not have the size that
+  // the worker announced, ResourceExhausted if this process cannot map it. Keeps `hold` in place of
+  // an earlier `hold`, and shuts the socket down once this object is closed and no slot is here.
   absl::Status Adopt(uint64_t number, uint64_t slots, uint64_t body_bytes,
                      const Descriptor& segment, Descriptor hold);
   // Releases a segment that the worker no longer uses. DataLoss if there is no such segment or one
@@ -59,7 +60,7 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   // DataLoss for a slot that does not exist, is not the worker's, or has a different generation.
   absl::StatusOr<Arrived> Arrive(const SlotWord& word);
 
-  // No slot arrives after this, and nothing more is reported to the worker.
+  // After this call, no slot arrives, and nothing more is reported to the worker.
   void Close();
 
   void TakeBack(Slot* slot) noexcept override;

@@ -9,8 +9,8 @@
 
 namespace penstock::transfer::shm {
 
-// Two cache lines: x86 fetches lines in pairs, and neither side may stall on a line that the other
-// writes.
+// Two cache lines: x86 fetches lines in pairs, and neither side should stall on a line that the
+// other side writes.
 inline constexpr size_t kApart = 128;  // bytes
 
 inline constexpr size_t kRingWords = 1024;  // a power of two
@@ -31,7 +31,7 @@ class RingWriter {
   // Returns false if the ring is full.
   bool Write(uint64_t word) {
     if (next_ - read_ >= kRingWords) read_ = ring_.read.load(std::memory_order_seq_cst);
-    // Also if the reader's number is impossible.
+    // True also if the reader's number is impossible.
     if (next_ - read_ >= kRingWords) return false;
     ring_.words[next_ % kRingWords].store(word, std::memory_order_relaxed);
     // seq_cst: visible before the writer loads the reader's flag (channel.h).

@@ -53,7 +53,8 @@ class ShmSendLink final : public SendHandle<SendEnd> {
   using SendHandle::SendHandle;
   std::shared_ptr<Pool> pool() override { return end_->slots(); }
   absl::Status Send(Sent&& sent) override {
-    // A reader may write into its slot, so an element that others also read here is copied.
+    // The client may write into the slot, so an element that other readers in this process share is
+    // copied.
     Element& element = sent.element;
     if (element && element.IsShared() && end_->slots()->Owns(element.loan().bytes().data())) {
       ASSIGN_OR_RETURN(element, CopyChecked(DefaultPool(), element.block(), element.spec()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a shm link: its greeting, what the client says, and its end. A SlotSender
-// sends.
+// The worker's end of a shm link: handles the greeting, the client's words and packets, and the end
+// of the link. A SlotSender sends.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // Ends the link now, for a client that does not read.
+  // Ends the link immediately; for a client that does not read.
   void Break();
   const std::shared_ptr<SendSlots>& slots() const { return sender_.slots(); }
 

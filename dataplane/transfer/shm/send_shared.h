@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of this process's own SharedPool that one link offers to its client: the segments
-// that the client has mapped, and the slots that it has. A loan keeps such a slot until the client
-// has returned it or, after the link's end, until the client has released all of them or is dead.
+// The slots of this process's own SharedPool that one link offers to its client: the segments that
+// the client has mapped, and the slots that it has. A loan keeps such a slot until the client has
+// returned the slot or, after the link's end, until the client has released all of its slots or is
+// dead.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +33,15 @@ class SendShared {
     kCopy,   // copy into a slot of the client, because the client maps no segments, has that slot
              // already, or has as many bytes of such slots as a reader may hold (SharedPool)
   };
-  // Returns how to send an element to the client. Announces a segment that is new to the client.
+  // Returns the way in which to send an element to the client. Announces a segment that is new to
+  // the client.
   Way WayFor(const SharedPool::Place& place, const PacketSocket& socket);
   // Returns the word that lends the slot to the client; `loan` keeps the slot. REQUIRES: WayFor()
   // was kWord.
   SlotWord GiveAway(const SharedPool::Place& place, Loan loan);
 
   // Handles the client's answer to a kShared. A refusal is logged with its reason
-  // ("shared_segment_refused"). DataLoss if it answers without having been asked.
+  // ("shared_segment_refused"). DataLoss if the client was not asked.
   absl::Status OnMapped(const Packet& packet);
   // Returns the loan of a slot that the client has given back. DataLoss if the client does not have
   // the slot, or if the generation differs.

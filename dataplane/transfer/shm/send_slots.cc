@@ -109,7 +109,7 @@ bool SendSlots::IsMissed(const SlotOwner* owner) {
 }
 
 absl::StatusOr<Loan> SendSlots::Lend(size_t bytes) {
-  return DefaultPool().Lend(bytes);  // the body's place is known only for a block
+  return DefaultPool().Lend(bytes);  // the body's position is known only for a block
 }
 
 absl::StatusOr<Loan> SendSlots::LendBlock(size_t head_bytes, size_t body_bytes) {

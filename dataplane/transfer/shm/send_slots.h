@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of a link as its worker sees them: in segments that the client made and passed on. A
-// slot is free, held here (an element is being made in it, copied into it, or waits in it), at the
-// client, or both: a slot at the client is still held until its element has been received. It is
-// free again when neither side has it. Nothing is read from memory that the client can write: heads
-// stay in private memory until they are given away.
+// slot is free, or held here (an element is being made in it, is being copied into it, or waits in
+// it), or at the client. A slot at the client is also held here until its element has been
+// received. A slot is free again when neither side has it. The worker reads nothing from memory
+// that the client can write: heads stay in private memory until they are given away.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@
 
 namespace penstock::transfer::shm {
 
-// A pool for elements that can be sent without a copy. It lends other memory if no slot is free.
-// Keeps itself alive until the last slot that is held here has been returned.
+// A pool for elements that can be sent without a copy. If no slot is free, the pool lends other
+// memory. The object keeps itself alive until the last slot that is held here has been returned.
 class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_this<SendSlots> {
  public:
   ~SendSlots() override;
@@ -40,30 +40,32 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   struct Place {
     Loan loan;
     std::byte* body = nullptr;  // with kHeadRoom private bytes before it
-    size_t body_bytes = 0;      // the client sees them and may write them at any time
+    size_t body_bytes = 0;      // the client sees the body and may write to it at any time
   };
-  // True if `owner` owns memory that LendBlock() of any link lent because no slot was free.
+  // Returns true if `owner` owns memory that LendBlock() of any link lent because no slot was free.
   static bool IsMissed(const SlotOwner* owner);
-  // Returns how many blocks were made elsewhere since the last call because no slot was free.
+  // Returns the number of blocks that were made elsewhere since the last call because no slot was
+  // free.
   uint64_t TakeMissed() {
     return missed_.load(std::memory_order_relaxed) == 0 ? 0 : missed_.exchange(0);
   }
-  // Takes a free slot with room for a body of `bytes`; nullopt if there is none.
+  // Takes a free slot with space for a body of `bytes` bytes; nullopt if there is none.
   std::optional<Place> Claim(size_t bytes);
-  // Gives the client the slot that keeps `block`, as GiveAway() does. nullopt unless it is one of
-  // these slots, is held only for that block, and has the body in its proper place.
+  // Gives the client the slot that keeps `block`, as GiveAway() does. nullopt unless `block` is in
+  // one of these slots, the slot is held only for that block, and the body is in its proper
+  // position.
   std::optional<SlotWord> GiveInPlace(absl::Span<const std::byte> block);
-  // True if the address is in one of the segments.
+  // Returns true if the address is in one of the segments.
   bool Owns(const std::byte* address) const;
   // Gives the slot of `body` to the client, with the head before the body; returns the word for it.
   // REQUIRES: the slot is held here.
   SlotWord GiveAway(const std::byte* body, uint32_t head_bytes);
-  // Handles a slot that the client has returned. DataLoss if the client does not have it, or if the
-  // generation differs.
+  // Handles a slot that the client has returned. DataLoss if the client does not have that slot, or
+  // if the generation differs.
   absl::Status OnReturned(const SlotWord& word);
 
-  // Removes segments and returns their numbers, for the client to retire: completely free segments
-  // whose slots do not fit `bytes`, if their slots are large or there are many such segments.
+  // Removes completely free segments whose slots do not fit `bytes`, if their slots are large or if
+  // there are many such segments. Returns the numbers of these segments, for the client to retire.
   std::vector<uint32_t> TakeIdle(size_t bytes);
 
   // Call this when the link is gone: from then on no slot is free.

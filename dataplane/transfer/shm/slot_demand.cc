@@ -15,12 +15,12 @@ namespace {
 constexpr size_t kAskedSlack = 2;
 
 // A segment has few large slots. The client is asked for more segments until it has made as many
-// slots as may be in use, or one of these bounds is reached.
+// slots as may be in use, or until it reaches one of these bounds.
 constexpr uint64_t kAtFirst = 8;
 constexpr size_t kAtFirstBytes = size_t{128} << 20;
-// If no slot was free for blocks of a size, the link asks for more: at most kMostAsksOnMiss times,
-// each time for at most kMostOnMiss missing slots and kSpareOnMiss spare ones. A node that reads
-// ahead thus gets further step by step.
+// If no slot was free for blocks of some size, the link asks for more slots: at most
+// kMostAsksOnMiss times per size, each time for at most kMostOnMiss missing slots and kSpareOnMiss
+// spare slots. A node that reads ahead thus gets further step by step.
 constexpr int kMostAsksOnMiss = 8;
 constexpr uint64_t kMostOnMiss = 16;
 constexpr uint64_t kSpareOnMiss = 2;
@@ -31,8 +31,8 @@ void SlotDemand::NoteCredits(int64_t credits) {
   most_credits_ = std::max(most_credits_, static_cast<uint64_t>(credits));
 }
 
-// Blocks in other memory are copied into slots as these are returned. The next blocks then find no
-// free slot either, and so on, until there are more slots.
+// Blocks in other memory are copied into slots as soon as slots are returned. The next blocks then
+// find no free slot either, and so on, until there are more slots.
 void SlotDemand::AskForMissed(const Sent& sent) {
   const uint64_t missed = slots_.TakeMissed();
   if (missed == 0 || !sent.element || asked_.has_value()) return;
@@ -48,8 +48,8 @@ void SlotDemand::AskForMissed(const Sent& sent) {
 
 void SlotDemand::Ask(const SlotRoom& room, size_t queued) {
   if (asked_.has_value()) return;
-  // As many slots as may be sent before one must return, plus those being read meanwhile, and at
-  // least enough bytes for each slot to rest (free_slots.h).
+  // The number of slots that may be sent before one must return, plus a few that are read
+  // meanwhile; and at least as many as each slot needs to rest (free_slots.h).
   const uint64_t in_use = room.kind == WordKind::kFrame
                               ? 4  // they return immediately
                               : std::max<uint64_t>(queued, most_credits_) + 3;

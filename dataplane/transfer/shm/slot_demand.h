@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many slots a worker asks the client of a shm link for. Too few make elements wait or be
-// copied; each one takes memory of the client's.
+// Decides how many slots a worker requests from the client of a shm link. With too few slots,
+// elements wait or are copied; each slot takes memory of the client.
 #pragma once
 
 #include <cstddef>
@@ -15,37 +15,38 @@
 
 namespace penstock::transfer::shm {
 
-// The room that a message takes in a slot, and the kind of word that announces it.
+// The space that a message takes in a slot, and the kind of word that announces the message.
 struct SlotRoom {
   WordKind kind = WordKind::kBlock;
-  size_t bytes = 0;         // in the body's place
+  size_t bytes = 0;         // from the body's position on
   uint32_t head_bytes = 0;  // before the body
 };
 
 // Not thread-safe.
 class SlotDemand {
  public:
-  // Slots that the client was asked for but has not made yet. It may make fewer at a time.
+  // Slots that the worker has requested but the client has not made yet. The client may make fewer
+  // at a time.
   struct Asked {
     SlotRoom room;
     uint64_t slots = 0;
     size_t most_bytes = 0;  // of the next segment
   };
 
-  // `socket` and `slots` are the link's, and outlive this.
+  // `socket` and `slots` belong to the link, and outlive this object.
   SlotDemand(const PacketSocket& socket, SendSlots& slots) : socket_(socket), slots_(slots) {}
 
   void NoteCredits(int64_t credits);
-  // A message of this room found no free slot, and `queued` more wait. Asks for as many slots as
-  // may be in transit, unless the client has not answered yet.
+  // A message found no free slot with space for `room`, and `queued` more messages wait. Asks for
+  // as many slots as may be in transit, unless the client has not answered an earlier request yet.
   void Ask(const SlotRoom& room, size_t queued);
-  // Asks for more if elements that are sent were made elsewhere because no slot was free. Call it
-  // with each one.
+  // Asks for more slots if elements that are sent were made elsewhere because no slot was free.
+  // Call this for each element that is sent.
   void AskForMissed(const Sent& sent);
 
   const std::optional<Asked>& asked() const { return asked_; }
-  // The client has made a segment of those. The rest is asked for by AskForRest(), unless something
-  // else was asked for meanwhile.
+  // The client has made a segment with some of the requested slots. AskForRest() asks for the rest,
+  // unless something else was requested meanwhile.
   void Answered() { asked_.reset(); }
   void AskForRest(const Asked& asked, uint64_t made);
 

@@ -97,7 +97,7 @@ void SlotSender::Pump() {
 
 SlotRoom SlotSender::RoomFor(const SendQueue::OutgoingMessage& message) {
   if (message.error.has_value()) return {WordKind::kError, ErrorBlockBytes(message.error->error)};
-  // The size of the largest frame, so that all frames find the same slots.
+  // All frames take slots of the size of the largest frame, so that all frames use the same slots.
   if (message.type == MessageType::kFrame) return {WordKind::kFrame, kFrameBytes};
   const uint32_t head_bytes = PrefixOf(message.bytes.data()).head_bytes;
   if (head_bytes > kHeadRoom) return {WordKind::kBlock, message.bytes.size()};

@@ -2,12 +2,12 @@
 // The messages of a shm link on their way to the client: from a SendQueue, through a slot, to a
 // word in the ring.
 //
-// Sending moves an element into a slot of the client, unless it was made there or in a SharedPool
-// that the client reads, and puts a word into the ring. The sending thread does this, or the
-// serving thread if the element had to wait for a slot. Only one thread at a time does so, which
-// keeps the order. A message waits in the queue until it has been received; small elements are
-// packed there. A frame that is not full waits until it has been open for 1 to 2 ms, or until
-// Flush().
+// To send an element, a thread copies it into a slot of the client, unless it was made there or in
+// a SharedPool that the client reads. The thread then puts a word into the ring. This thread is the
+// one that calls Send(), or the serving thread if the element had to wait for a slot. Only one
+// thread at a time does this, which keeps the order. A message waits in the queue until it has been
+// received; small elements are packed there. A frame that is not full waits until it has been open
+// for 1 to 2 ms, or until Flush().
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ namespace penstock::transfer::shm {
 
 class SlotSender {
  public:
-  // `socket` is the link's, and outlives this.
+  // `socket` belongs to the link, and outlives this object.
   SlotSender(Loop& loop, const PacketSocket& socket);
 
   // Any thread:
@@ -39,12 +39,12 @@ class SlotSender {
   void Close(const absl::Status& reason);
   // Nothing more is sent: the client or the link is gone.
   void Break() { gone_ = true; }
-  void Break(const absl::Status& reason);  // the reason, if there is none yet
+  void Break(const absl::Status& reason);  // sets the reason, if none is set yet
   bool gone() const { return gone_; }
   const std::shared_ptr<SendSlots>& slots() const { return slots_; }
 
-  // On the serving thread of the loop.
-  // The client is admitted: begins to send. `reads_shared`: it maps segments of this process.
+  // On the serving thread of the loop. The client is admitted: begins to send. `reads_shared`: the
+  // client maps segments of this process.
   void Start(std::shared_ptr<Channel> channel, bool reads_shared);
   // Sends the open frame if it is time.
   void FlushFrame(Loop::Nanoseconds now);
@@ -57,7 +57,7 @@ class SlotSender {
     int64_t granted = 0;
     bool returned = false;  // slots
   };
-  // Appends what was received to `received`.
+  // Appends to `received` the elements and errors that the client has received.
   absl::Status OnCounts(const Counts& counts, std::vector<Acknowledged>& received);
   void OnRecall();
   absl::Status OnReturnedShared(const SlotWord& word);
@@ -70,17 +70,18 @@ class SlotSender {
   // REQUIRES: gone(). Returns the reason for the end; nullopt while a thread still sends, which
   // wakes the loop.
   std::optional<absl::Status> End();
-  // Returns what the client has not received. The loop keeps the slots of this process's segments
-  // that the client has, until `peer` (its pidfd) reports its death or the client releases them.
+  // Returns the elements and errors that the client has not received. The loop keeps the slots of
+  // this process's segments that the client has, until `peer` (its pidfd) reports its death or the
+  // client releases them.
   std::vector<Sent> TakeUnconfirmed(const Descriptor& peer);
 
  private:
-  // A message taken from the queue, with a slot once one was found.
+  // A message taken from the queue, and its slot once one has been found.
   struct PendingMessage {
     SendQueue::OutgoingMessage message;
     SlotRoom room;
     std::optional<SharedPool::Place> shared;  // in a segment for several readers
-    std::optional<SlotWord> in_place;         // it was made there; the slot is now the client's
+    std::optional<SlotWord> in_place;         // made there; the slot is now the client's
     std::optional<SendSlots::Place> place;    // otherwise a slot to copy into
   };
 
@@ -89,8 +90,8 @@ class SlotSender {
   // Pump() and Announce() release the lock while they copy.
   void Pump() REQUIRES(mu_);
   uint64_t Announce(const PendingMessage& next) REQUIRES(mu_);
-  // Returns false if no slot is free or the client is still mapping its segment. Otherwise call
-  // Announce().
+  // Returns false if no slot is free, or if the client is still mapping the slot's segment.
+  // Otherwise call Announce().
   bool FindSlot(PendingMessage& next) REQUIRES(mu_);
 
   Loop& loop_;
@@ -98,7 +99,7 @@ class SlotSender {
   const std::shared_ptr<SendSlots> slots_ = std::make_shared<SendSlots>();
 
   std::atomic<bool> gone_{false};
-  std::atomic<bool> waits_for_slot_{false};  // next_ waits for one
+  std::atomic<bool> waits_for_slot_{false};  // next_ waits for a slot
   std::atomic<Loop::Nanoseconds> flush_at_{Loop::kNever};
 
   mutable Mutex mu_;

@@ -137,7 +137,7 @@ absl::Status PacketSocket::Send(PacketKind kind, uint64_t a, uint64_t b, uint64_
     sent = ::sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return absl::OkStatus();
-  // Packets are so few that a peer that lets them pile up has stopped.
+  // There are so few packets that a peer that lets them pile up must have stopped.
   return absl::UnavailableError(
       Gone(errno) ? std::string("the other side has closed its socket")
                   : absl::StrCat("the other side is not reading: ", std::strerror(errno)));

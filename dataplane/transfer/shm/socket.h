@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The socket of a link. Through it, worker and client find each other, pass descriptors, and learn
-// when the other one ends. Traffic for every element goes through the rings (channel.h), not
-// through here.
+// when the other process ends. The traffic of each element goes through the rings (channel.h), not
+// through the socket.
 //
-// These are Unix sockets in the abstract namespace, so that no file remains. Only connections from
-// processes of the same user are accepted.
+// The sockets are Unix sockets in the abstract namespace, so that no file remains. Only connections
+// from processes of the same user are accepted.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ enum class PacketKind : uint32_t {
   // such segments are no longer read
   kShared = 20,
   kGiveUp = 21,  // a: the number of such a segment, of which the client has no slot
-  // Both directions. Wakes a side that sleeps while its ring has words. It is a packet and not an
-  // eventfd, because any process that holds an eventfd can make it blocking or full
+  // Both directions. Wakes a side that sleeps while its ring has words. This is a packet and not an
+  // eventfd, because any process that holds an eventfd can make the eventfd blocking or full
   kRing = 32,
 };
 
@@ -70,8 +70,8 @@ class PacketSocket {
   PacketSocket() = default;
   explicit PacketSocket(Descriptor fd) : fd_(std::move(fd)) {}
 
-  // Connects to that name. Unavailable if nothing listens there, PermissionDenied if the process
-  // belongs to a different user.
+  // Connects to the socket with that name. Unavailable if nothing listens there, PermissionDenied
+  // if the process belongs to a different user.
   static absl::StatusOr<PacketSocket> Connect(std::string_view name);
 
   int fd() const { return fd_.get(); }
@@ -91,11 +91,11 @@ class PacketSocket {
   Descriptor fd_;
 };
 
-// Returns a socket that listens at that name.
+// Returns a socket that listens under the name `name`.
 absl::StatusOr<Descriptor> ListenAt(std::string_view name);
 // Returns the next connection, from a process of the same user. NotFound if there is none.
-// ResourceExhausted if this process or machine has no room for it; the connection then stays
-// queued. PermissionDenied for another user's connection, which is closed.
+// ResourceExhausted if this process or machine has no descriptor or memory for the connection,
+// which then stays queued. PermissionDenied for another user's connection, which is closed.
 absl::StatusOr<PacketSocket> AcceptFrom(int listener);
 
 }  // namespace penstock::transfer::shm

@@ -25,7 +25,7 @@ namespace penstock::transfer::shm {
 namespace {
 
 constexpr char kScheme[] = "shm:";
-// The pause before the next attempt after there was no descriptor for a connection.
+// The pause after an attempt to accept a connection failed for lack of a descriptor.
 constexpr Loop::Nanoseconds kAcceptPause = 100'000'000;
 
 // The part of a listener that the loop serves.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words between the two sides of a link in its rings. One 64-bit word is one message, so that
-// it is read once, as a whole, and then checked.
+// The words between the two sides of a link in its rings. One 64-bit word is one message, so that a
+// message is read once, as a whole, and then checked.
 //
 //   bits 60–63  the kind (WordKind)
 //   a slot:     32–59 its number, 12–31 its generation, 0–11 head bytes / 64
@@ -40,9 +40,9 @@ inline constexpr uint32_t kGenerationMask = (1u << 20) - 1;
 inline constexpr int64_t kMaxCount = (int64_t{1} << 60) - 1;
 inline constexpr uint32_t kHeadUnit = 64;  // bytes
 
-// A slot's number on its link (slots of the worker's segments have numbers of their own), how often
-// it has changed sides (so that a stale word is recognized), and the size of the head before its
-// body.
+// A slot's number on its link (slots of the worker's segments are numbered separately), the number
+// of times that the slot has changed sides (so that a stale word is recognized), and the size of
+// the head before the body.
 struct SlotWord {
   uint32_t slot = 0;
   uint32_t generation = 0;

@@ -22,11 +22,12 @@ class Connector {
   void SetEndpoints(absl::StatusOr<std::vector<Endpoint>> endpoints) {
     endpoints_ = std::move(endpoints);
   }
-  // Call it after SetEndpoints(), and then with the `events` of `socket`, which it sets. `loop`
-  // reports them to `member`. Returns true once it is connected, an error if no endpoint accepts.
+  // Call this after SetEndpoints(), and then for the `events` of `socket`, which this method sets
+  // and whose events `loop` reports to `member`. Returns true once `socket` is connected, an error
+  // if no endpoint accepts.
   absl::StatusOr<bool> Advance(uint32_t events, Loop& loop,
                                const std::shared_ptr<Loop::Member>& member, Socket& socket);
-  // REQUIRES: it is connected.
+  // REQUIRES: Advance() has returned true.
   const Endpoint& connected_to() const { return (**endpoints_)[tried_ - 1]; }
 
  private:

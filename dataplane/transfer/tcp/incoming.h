@@ -18,8 +18,9 @@ namespace penstock::transfer::tcp {
 // Not thread-safe. Allocates only the text of IntoText() and the read-ahead buffer.
 class Incoming {
  public:
-  // Reads up to `ahead_bytes` more than was requested, if they have arrived, so that several small
-  // messages take one system call. Use 0 if bodies must be read directly to their places.
+  // A read takes up to `ahead_bytes` bytes more than were requested, if they have arrived, so that
+  // several small messages take one system call. Use 0 if bodies must be read directly to their
+  // places.
   explicit Incoming(size_t ahead_bytes = 0) : ahead_buffer_(ahead_bytes) {}
 
   enum class Got {

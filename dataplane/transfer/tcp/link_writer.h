@@ -13,10 +13,10 @@
 
 namespace penstock::transfer::tcp {
 
-// For one thread at a time, except compresses() and OnReceived().
+// Used by one thread at a time, except compresses() and OnReceived().
 class LinkWriter {
  public:
-  // Before the first message. `sums`: kSumOfAll or 0.
+  // Call this before the first message. `sums`: kSumOfAll or 0.
   void Configure(LinkCompression compression, uint8_t sums);
   uint8_t sums() const { return sums_; }
 

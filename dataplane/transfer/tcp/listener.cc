@@ -19,10 +19,10 @@
 namespace penstock::transfer::tcp {
 namespace {
 
-// The pause before the next attempt after there was no descriptor for a connection.
+// The pause after an attempt to accept a connection failed for lack of a descriptor.
 constexpr std::chrono::milliseconds kAcceptPause(100);
-// How many connections are accepted before the existing ones are served. Thus a hello that has
-// arrived is read before its sender could be dropped as one client too many.
+// How many connections are accepted before the existing ones are served. The limit ensures that a
+// hello that has arrived is read before its sender could be dropped as one client too many.
 constexpr int kAcceptsPerTurn = 16;
 
 // Accepts connections and keeps the links that have not ended.
@@ -49,7 +49,7 @@ class Acceptor : public Loop::Member,
     for (const std::shared_ptr<SendSocket>& link : links_) link->Break(reason);
     none_.Wait(lock, none);
   }
-  // Call after Close(), when the loop has stopped.
+  // Call this after Close(), when the loop has stopped.
   void StopStripes() {
     for (const std::shared_ptr<Loop>& loop : stripe_loops_) loop->Stop();
   }

@@ -28,8 +28,8 @@ class Loop final : public EventLoop {
   class Member {
    public:
     virtual ~Member() = default;
-    // `events` are epoll's, reported only when they begin (EPOLLET). So read, write or accept until
-    // no more is possible, or use Call() for the rest. 0: called because of Call().
+    // `events` are epoll's, reported only when they begin (EPOLLET); 0 after Call(). Therefore
+    // read, write or accept until no more is possible, or use Call() to continue later.
     virtual void OnReady(uint32_t events) = 0;
     virtual void OnDeadline() = 0;
     // Returns true if a thread may wait for its events.
@@ -49,12 +49,12 @@ class Loop final : public EventLoop {
   static absl::StatusOr<std::shared_ptr<Loop>> Start(ServedBy by = ServedBy::kWaitingThreads);
   ~Loop() override { Stop(); }
 
-  // Calls no member after it returns; later requests do nothing. Do not call while serving.
+  // After it returns, no member is called; later requests do nothing. Do not call while serving.
   void Stop();
 
   // Watches the socket and keeps the member until Remove(). A member has one socket at a time.
   absl::Status Add(const Socket& socket, std::shared_ptr<Member> member);
-  // Call this while serving. No event of the socket follows, but a deadline stays.
+  // Call this while serving. No event of the socket follows. The member's deadline is kept.
   void Remove(const Socket& socket, Member& member);
   // Calls OnReady(0) soon.
   void Call(std::shared_ptr<Member> member);

@@ -15,7 +15,7 @@
 
 namespace penstock::transfer::tcp {
 
-// Fewer bytes than this are not worth a system call and its packets if more are likely to follow.
+// If more bytes are likely to follow, fewer than this are not worth a system call and its packets.
 inline constexpr size_t kMinWriteBytes = 256 << 10;
 
 // One message: text alone, or a head and the bytes of an element or a frame.
@@ -34,7 +34,7 @@ struct QueuedMessage {
 // Not thread-safe.
 class MessageWriter {
  public:
-  // The batch for one system call; small elements are in frames already.
+  // The limit of messages per system call. It is low because small elements are in frames already.
   static constexpr size_t kMaxMessagesPerWrite = 8;
 
   void Add(QueuedMessage message) { messages_.Push(std::move(message)); }
@@ -44,8 +44,8 @@ class MessageWriter {
 
   enum class Wrote { kAll, kSome, kFailed };
   // Writes until the socket is full or all is written. `encode` sets the head and the final bytes
-  // of a message that is not encoded. If `slow` returns true, encoding takes time, and earlier
-  // messages are written first.
+  // of a message that is not encoded. If `slow` returns true, encoding takes long, and messages
+  // that are already encoded are written first.
   Wrote Write(int fd, absl::FunctionRef<void(QueuedMessage&)> encode,
               absl::FunctionRef<bool()> slow);
   // Returns the errno of kFailed.

@@ -120,7 +120,7 @@ std::optional<absl::Status> ReceiveSocket::Advance(uint32_t events) {
   }
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) incoming_.ExpectEnd();
   if ((events & EPOLLOUT) != 0) {
-    // The event is also reported if the socket had room all along; reports then wait
+    // The event is also reported if the socket was writable all along; reports then wait
     // (ReportSoon()).
     MutexLock lock(mu_);
     if (writer_.SetWritable()) Write();

@@ -28,16 +28,16 @@ inline constexpr uint64_t kMaxReceiveBytesAtOnce = 4 << 20;
 
 absl::Status AboveLimit(uint64_t bytes, uint64_t max_element_bytes);
 
-// Its events run on the loop's serving thread.
+// The socket's events run on the loop's serving thread.
 class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<ReceiveSocket> {
  public:
-  // A link to the worker at `target`, served by the first of the loops. Each other loop serves a
-  // further connection, if the worker offers them.
+  // Makes a link to the worker at `target`, served by the first of the loops. Each other loop
+  // serves a further connection, if the worker offers them.
   ReceiveSocket(std::vector<std::shared_ptr<Loop>> loops, std::string target, DialOptions options,
                 std::shared_ptr<ReceiveEvents> events);
   // Starts the time limit for the worker's answer. Call once.
   void Start();
-  // Connects to one of `endpoints`. Call once. Any thread.
+  // Connects to the first of `endpoints` that accepts. Call once. Any thread.
   void Connect(absl::StatusOr<std::vector<Endpoint>> endpoints);
 
   // Call this when the awaited element has arrived, or never will. Any thread.
@@ -46,7 +46,7 @@ class ReceiveSocket : public Loop::Member, public std::enable_shared_from_this<R
   // Same as in ReceiveLink.
   void Grant(Credits credits);
   void Recall();
-  // No event begins after it returns. Notifies the worker if the link is still open.
+  // After it returns, no event begins. Notifies the worker if the link is still open.
   void Close();
 
  private:

@@ -76,7 +76,7 @@ absl::Status ReceiveStripe::Advance(uint32_t events) {
     if (events == 0) return absl::OkStatus();
     RETURN_IF_ERROR(Connected(socket_));
     connected_ = true;
-    // The join is the first message written, so there is room for it.
+    // The join is the first message written, so the socket has space for it.
     const ssize_t put =
         ::send(socket_.fd(), join_.data(), join_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (put < 0) return BrokenBy("cannot send the join message", errno);

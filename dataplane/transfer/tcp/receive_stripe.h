@@ -29,7 +29,7 @@ class ReceiveSocket;
 class ReceiveStripe final : public Loop::Member,
                             public std::enable_shared_from_this<ReceiveStripe> {
  public:
-  // The link of this connection. It owns `pool` and `receiver`, which are used until Close().
+  // The link of this connection. The link owns `pool` and `receiver`, which are used until Close().
   struct Link {
     std::weak_ptr<ReceiveSocket> socket;
     Pool& pool;
@@ -46,11 +46,12 @@ class ReceiveStripe final : public Loop::Member,
     Loan loan;
     size_t bytes = 0;
   };
-  // Call on the thread that serves the link. Returns nullopt if the element has not arrived; the
-  // link is called once it has. Returns an error with the reason if it never will.
+  // Call on the thread that serves the link. Returns nullopt if the element has not arrived yet;
+  // the link is called once the element is there. Returns an error with the reason if the element
+  // will never arrive.
   absl::StatusOr<std::optional<Came>> Take();
 
-  // Any thread. Does not use the link after it returns.
+  // Any thread. After Close() returns, the stripe does not use the link.
   void Close();
   // Any thread, after Close(). Ends the connection.
   void HangUp();

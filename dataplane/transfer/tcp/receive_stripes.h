@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A link's further connections at the client's end, and the one whose turn it is.
+// A link's further connections at the client's end, and the connection whose turn it is.
 #pragma once
 
 #include <memory>
@@ -25,10 +25,11 @@ class ReceiveStripes {
   bool wanted() const { return !loops_.empty(); }
   // The worker offers connections: begins to open them. DataLoss if they were not requested.
   absl::Status Open(const StripeKey& key, const Endpoint& worker, const ReceiveStripe::Link& link);
-  // The next element comes over that connection. DataLoss if there is none of that number.
+  // The next element comes over that connection. DataLoss if there is no connection with that
+  // number.
   absl::Status Await(const Striped& striped);
   bool awaits() const { return awaited_ != nullptr; }
-  // Takes the awaited element; nullopt: it has not arrived yet. REQUIRES: awaits().
+  // Takes the awaited element; nullopt if it has not arrived yet. REQUIRES: awaits().
   absl::StatusOr<std::optional<ReceiveStripe::Came>> Take();
 
   // As in ReceiveStripe. Any thread, while no thread is in Open().

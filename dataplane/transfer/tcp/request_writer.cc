@@ -14,7 +14,8 @@ void RequestWriter::Grant(int64_t count) {
 }
 
 void RequestWriter::Recall() {
-  // If one message has a second recall, credits granted since the first recall are returned too.
+  // A message carries at most one recall. If that recall stands for two, credits granted between
+  // the two recalls are returned too.
   waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
   waiting_.recall = true;
 }

@@ -26,11 +26,11 @@ class RequestWriter {
   void Close() { closed_ = true; }
   bool closed() const { return closed_; }
 
-  // The socket has room. Returns false if that was known.
+  // The socket is writable. Returns false if this was already known.
   bool SetWritable() { return !std::exchange(writable_, true); }
-  // Writes until the socket is full or all is written.
+  // Writes until the socket is full or everything is written.
   void Write(int fd);
-  // Writes, and shuts the connection down for writing once all is written.
+  // Writes, and shuts the connection down for writing once everything is written.
   void WriteAndShutDown(int fd);
 
  private:

@@ -20,8 +20,9 @@ class Resolver {
 
   ~Resolver();  // waits for the running lookup; drops the others
 
-  // Calls `done` once: before it returns if the host is a number, else on the resolver's thread. If
-  // the process gets no thread, `done` gets ResourceExhausted before it returns. Any thread.
+  // Calls `done` once: before LookUp() returns if the host is given as a number, else on the
+  // resolver's thread. If that thread cannot be started, `done` gets ResourceExhausted before
+  // LookUp() returns. Any thread.
   void LookUp(HostAndPort where, Done done);
 
  private:

@@ -158,7 +158,7 @@ absl::Status SendSocket::HandleHello(Hello hello) {
   return absl::OkStatus();
 }
 
-// Hands a connection that joins a link to that link.
+// Hands this connection over to the link that it joins.
 absl::Status SendSocket::HandOver() {
   ASSIGN_OR_RETURN(const Message message, Decode(incoming_.text()));
   const auto& join = std::get<Join>(message);
@@ -175,7 +175,7 @@ absl::Status SendSocket::HandOver() {
   }
   over_ = true;
   owner_.OnOver(*this);
-  // If the link does not accept the connection, it is closed, and the client notices that.
+  // If the link does not accept the connection, the connection is closed, which the client notices.
   link->AddStripe(join.stripe, std::move(loop), std::move(socket)).IgnoreError();
   return absl::OkStatus();
 }

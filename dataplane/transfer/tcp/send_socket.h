@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's end of a link: an accepted connection, unauthenticated until its hello has been
-// accepted. The thread that sends writes to the socket at once, and the loop continues if the
-// socket is full. Some of it waits for more, at most until Flush() (write_delay.h).
+// accepted. The thread that sends also writes to the socket, immediately; if the socket is full,
+// the loop continues. Part of the data may wait for more, at most until Flush() (write_delay.h).
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@
 
 namespace penstock::transfer::tcp {
 
-// Its events run on the loop's serving thread.
+// The socket's events run on the loop's serving thread.
 class SendSocket : public Loop::Member, public std::enable_shared_from_this<SendSocket> {
  public:
   // The object that accepted the connection. Called on the loop's serving thread.
@@ -32,9 +32,9 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
     virtual ~Owner() = default;
     virtual absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
                                                                std::shared_ptr<SendLink> link) = 0;
-    // Returns the link with that key(), or nullptr.
+    // Returns the link whose key() is `key`, or nullptr.
     virtual std::shared_ptr<SendSocket> FindLink(const StripeKey& key) = 0;
-    // Returns the loop that serves further connections with that number.
+    // Returns the loop that serves the further connections with the number `stripe`.
     virtual absl::StatusOr<std::shared_ptr<Loop>> LoopOf(uint32_t stripe) = 0;
     // The hello was accepted: the client is authenticated.
     virtual void OnAuthenticated(SendSocket& socket) = 0;
@@ -59,7 +59,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
   absl::Status Send(Sent&& sent);
   void Flush();
   void Close(const absl::Status& reason);
-  // Ends the link without a message to the client, for a client that does not read. Any thread.
+  // Ends the link without a message to the client; for a client that does not read. Any thread.
   void Break(const absl::Status& reason);
 
  private:
@@ -78,8 +78,8 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
 
   void BreakLocked(const absl::Status& reason) REQUIRES(mu_);
   void FlushLater() REQUIRES(mu_);
-  // Writes until the socket is full or all is written, unless another thread does. Releases the
-  // lock meanwhile.
+  // Writes until the socket is full or everything is written, unless another thread is writing.
+  // Releases the lock while it writes.
   void Write() REQUIRES(mu_);
   void TakeMessages() REQUIRES(mu_);
   QueuedMessage NextMessage() REQUIRES(mu_);

@@ -53,7 +53,7 @@ void SendStripe::OnReady(uint32_t events) {
   if (!broken_) Write();
 }
 
-// Returns false if it is closed.
+// Returns false if the stripe is closed.
 bool SendStripe::TakeGiven() {
   Fifo<QueuedMessage> dropped;  // destroyed outside the lock
   MutexLock lock(mu_);

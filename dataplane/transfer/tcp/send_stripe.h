@@ -20,7 +20,8 @@ class SendSocket;
 
 class SendStripe final : public Loop::Member, public std::enable_shared_from_this<SendStripe> {
  public:
-  // A stripe of `link`, which breaks when the stripe does. `sums`: the flags of its messages.
+  // Makes a stripe of `link`, which breaks when the stripe breaks. `sums`: the flags of its
+  // messages.
   SendStripe(std::shared_ptr<Loop> loop, Socket socket, uint8_t sums,
              std::weak_ptr<SendSocket> link);
   // Call once.

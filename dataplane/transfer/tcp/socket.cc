@@ -19,18 +19,18 @@ namespace penstock::transfer::tcp {
 namespace {
 
 // Used only between two processes of one host: paced controls such as bbr halve the throughput
-// there, and a link has credits of its own. A kernel without it uses its default. Connections over
-// a network keep the machine's congestion control, which suits that network.
+// there, and a link has credits of its own. A kernel without cubic uses its default. Connections
+// over a network keep the machine's congestion control, which suits that network.
 constexpr char kCongestionControl[] = "cubic";
 
-// Times to detect a host that is gone. After kSilenceSeconds without data it is probed. It counts
-// as gone after kAnswerSeconds without an answer, or if it acknowledges nothing for
+// Times to detect a host that is gone. A host is probed after kSilenceSeconds without data. It
+// counts as gone if it does not answer for kAnswerSeconds, or acknowledges nothing for
 // kUnacknowledgedMilliseconds. gRPC uses the same times on control connections.
 constexpr int kSilenceSeconds = 10;
 constexpr int kAnswerSeconds = 5;
 constexpr unsigned kUnacknowledgedMilliseconds = 15'000;
 
-// If an option cannot be set, it keeps the system's value.
+// An option that cannot be set keeps the system's value.
 template <class T>
 void Set(int fd, int level, int option, const T& value) {
   (void)::setsockopt(fd, level, option, &value, sizeof value);

@@ -53,8 +53,9 @@ struct HostAndPort {
 // Parses "host:port" or "[host]:port" (for IPv6). InvalidArgument for anything else and for port 0.
 absl::StatusOr<HostAndPort> ParseAddress(std::string_view address);
 
-// Returns the endpoints of a host, given by name or number. Unavailable if there are none. A name
-// is looked up in the network, which may take seconds; with `numeric` a name gives NotFound.
+// Returns the endpoints of a host, which is given as a name or a number. Unavailable if there are
+// none. A name is looked up in the network, which may take seconds. If `numeric` is true, a name
+// gives NotFound instead.
 absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool numeric);
 
 // Listens at the first endpoint that works; port 0: any. Unavailable with the reason.
@@ -69,7 +70,8 @@ absl::StatusOr<Bound> ListenAt(const HostAndPort& where);
 bool IsLocal(const Socket& connected);
 
 // Returns the next connection with our socket options set, or an empty socket if there is none.
-// ResourceExhausted: no descriptor or memory for it; the connection stays queued.
+// ResourceExhausted if there is no descriptor or memory for the connection, which then stays
+// queued.
 absl::StatusOr<Socket> AcceptAt(const Socket& listening);
 
 // Begins to connect. The socket becomes writable when connecting has succeeded or failed.

@@ -67,7 +67,7 @@ class TcpTransport : public Transport {
 
  private:
   // Returns one loop for the first connections of all links that this process dials, one for their
-  // second connections, and so on. Each is started by the first link that needs it.
+  // second connections, and so on. Each loop is started by the first link that needs it.
   absl::StatusOr<std::vector<std::shared_ptr<Loop>>> ClientLoops(int connections) {
     const auto count = static_cast<size_t>(std::clamp(connections, 1, kMaxTcpConnections));
     MutexLock lock(mu_);
