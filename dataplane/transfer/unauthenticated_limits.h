@@ -14,7 +14,7 @@ inline constexpr uint64_t kMaxHelloBytes = 1 << 20;
 // Bounds on unauthenticated clients. Together with kMaxHelloBytes they bound the cost of such
 // clients.
 struct UnauthenticatedLimits {
-  size_t count = 64;  // beyond this the client that has waited longest is dropped
+  size_t count = 64;  // above this, the client that has waited longest is dropped
   std::chrono::milliseconds hello_timeout = std::chrono::seconds(10);
 };
 

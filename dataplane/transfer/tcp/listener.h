@@ -10,7 +10,8 @@
 
 namespace penstock::transfer::tcp {
 
-// Listens with one thread for the port and all its links, joined when the listener is destroyed.
+// Listens with one thread for the port and all its links. The thread is joined when the listener is
+// destroyed.
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(const ListenOptions& options,
                                                         Listener::Accept accept,
                                                         UnauthenticatedLimits limits = {});

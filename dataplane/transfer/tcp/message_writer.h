@@ -44,8 +44,8 @@ class MessageWriter {
 
   enum class Wrote { kAll, kSome, kFailed };
   // Writes until the socket is full or all is written. `encode` sets the head and the final bytes
-  // of a message that is not encoded. If `slow` returns true, encoding takes long, and messages
-  // that are already encoded are written first.
+  // of a message that is not encoded. If `slow` returns true, encoding takes long; earlier messages
+  // are then written first if they have at least kMinWriteBytes bytes.
   Wrote Write(int fd, absl::FunctionRef<void(QueuedMessage&)> encode,
               absl::FunctionRef<bool()> slow);
   // Returns the errno of kFailed.

@@ -26,8 +26,8 @@ uint32_t SumOfHead(const char* head) {
   return Crc32c({head + kPrefixBytes, kMessageHeaderBytes}, before);
 }
 
-// Adds the next block's head to the sum and removes the block from `body`. The data is untrusted,
-// so only the end of `body` limits the head.
+// Adds the head of the first block in `body` to the sum, and removes the block from `body`. The
+// data is untrusted, so only the end of `body` limits the head.
 uint32_t AddHead(absl::Span<const std::byte>& body, uint32_t sum) {
   HeadPrefix prefix{};
   std::memcpy(&prefix, body.data(), std::min(body.size(), sizeof prefix));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data on a connection: messages (dataplane/transfer/message.h), each after a prefix. The
-// prefix has the message's length, header included, and checksums that detect corruption in
-// transit.
+// prefix has the length of the message, including its header, and checksums that detect corruption
+// in transit.
 //
 //   u64 bytes | u32 sum of the body | u32 sum of the head | u8 type, u8 flags, six zeros |
 //   body of (bytes - 8) bytes
 //
 // Little endian. The body of an element or a frame is its block, as it is in memory; a client reads
-// it straight into a slot. Sums are CRC-32C. The sum of the head covers the twelve bytes before it
-// and the eight after it. The sum of a body covers all of it. For elements and frames without
-// kSumOfAll it covers only the bytes that identify the elements: the heads of their blocks, and the
-// frame's prefix.
+// it straight into a slot. Sums are CRC-32C. The sum of the head covers the twelve bytes before
+// that sum and the eight bytes after it. The sum of a body covers the whole body, except for
+// elements and frames without kSumOfAll. Their sum covers only the bytes that identify the
+// elements: the heads of the blocks, and the frame's prefix.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ inline constexpr uint64_t kMaxRequestBytes = 256;
 
 using Head = std::array<char, kHeadBytes>;
 
-// Returns the sum of a body of that type, as described above.
+// Returns the sum of a body of type `type`, as described above.
 uint32_t SumOfBody(MessageType type, uint8_t flags, absl::Span<const std::byte> body);
 
 // Returns the head for a body with these properties.
@@ -58,11 +58,12 @@ struct HeadFields {
   uint64_t body_bytes = 0;
   uint32_t sum_of_body = 0;
 };
-// DataLoss if the head's sum does not match, InvalidArgument if it is malformed in another way.
+// DataLoss if the head's sum does not match, InvalidArgument if the head is malformed in another
+// way.
 absl::StatusOr<HeadFields> ParseHead(const Head& head);
 
-// Leaves room for a prefix at the end of `bytes` and returns its position. Append the message to
-// `bytes`, then call FinishMessage().
+// Reserves space for a prefix at the end of `bytes` and returns the prefix's position. Append the
+// message to `bytes`, then call FinishMessage().
 inline size_t BeginMessage(std::string& bytes) {
   bytes.append(kPrefixBytes, '\0');
   return bytes.size() - kPrefixBytes;

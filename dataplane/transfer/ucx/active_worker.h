@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A UCX worker object in use, and what decides how long its engine's thread may sleep. Used on that
-// thread only, except for Worker::Wake().
+// A UCX worker object in use, and the data that decides how long its engine's thread may sleep.
+// Used on that thread only, except for Worker::Wake().
 #pragma once
 
 #include <algorithm>

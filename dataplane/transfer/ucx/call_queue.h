@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How other threads reach an engine's thread: they queue links that it must call, or ask for its
-// end, and end its sleep.
+// How other threads reach an engine's thread: they queue links for that thread to call, or request
+// its end, and wake it if it sleeps.
 #pragma once
 
 #include <chrono>
@@ -25,9 +25,9 @@ class CallQueue {
 
   // On the engine's thread:
   bool stop_requested();
-  // Calls OnCall() of the links queued; returns false if there were none.
+  // Calls OnCall() of the queued links; returns false if there were none.
   bool RunCalls();
-  // Sleeps in UCX; returns false at once if a link waits or the end was requested.
+  // Sleeps in UCX; returns false immediately if a link waits or if the end was requested.
   bool Sleep(std::chrono::milliseconds at_most);
   // Takes no more calls. Returns the links that were not called.
   Fifo<std::shared_ptr<Link>> End();

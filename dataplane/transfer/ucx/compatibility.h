@@ -15,10 +15,10 @@ namespace penstock::transfer::ucx {
 // Describes a worker: "v1 ucx=1.13.1 lanes=tcp incarnation=77".
 std::string CompatibilityOf(std::string_view release, Lanes lanes, uint64_t incarnation);
 
-// Returns OK if a client with that release and these settings can work with `worker`. The lanes
-// must be the same. In addition, the first two numbers of the releases must be the same, or the
-// releases must be a tested pair, or settings.any_release must be set. Otherwise returns NotFound
-// with the reason.
+// Returns OK if a client with `release` and `settings` can work with `worker`, else NotFound with
+// the reason. Client and worker must use the same lanes. In addition, one of these must hold: the
+// first two numbers of the two releases are equal; the releases are a tested pair;
+// settings.any_release is set.
 absl::Status CheckCompatibility(std::string_view worker, std::string_view release,
                                 const Settings& settings);
 

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kMaxSleepWhileBusy(10);
 // How long closing may take when the engine stops.
 constexpr std::chrono::seconds kEngineStopTimeout(1);
 
-// About as long as it takes to fall asleep and wake up.
+// How long the thread spins before it sleeps: about as long as falling asleep and waking up take.
 constexpr std::chrono::microseconds kSpin(20);
 constexpr int kMostWastedSpins = 8;
 
@@ -208,7 +208,7 @@ void Engine::Sleep() {
   const auto most = active_.under_way > 0 ? kMaxSleepWhileBusy : kMaxSleep;
   if (!calls_.Sleep(std::clamp(until_deadline, std::chrono::milliseconds(0), most))) return;
   const Clock::time_point woken = Clock::now();
-  // Spinning would have found the event, so it is worth another try.
+  // Spinning would have found the event, so spinning is worth another try.
   wasted_spins_ = woken - now < 2 * kSpin ? 0 : wasted_spins_ + 1;
   busy_at_ = woken;
 }
@@ -224,7 +224,7 @@ bool Engine::ClosePeers() {
     void OnDone(const absl::Status&) override { done = true; }
     bool done = false;
   };
-  // UCX may still use it if the flush is not done.
+  // If the flush is not done, UCX may still use the worker object.
   auto flushing = std::make_unique<Flushing>();
   const bool flushed =
       active_.worker->Flush(*flushing) || ProgressUntil([&] { return flushing->done; });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine is the one thread that calls UCX for a worker object. It runs the parts of which each
-// knows one thing: calls from other threads, links, peers, what is sent, what arrives.
+// The engine is the one thread that calls UCX for a worker object. It runs several parts, each of
+// which knows one thing: the calls from other threads, the links, the peers, the messages to send,
+// or the messages that arrive.
 #pragma once
 
 #include <cstdint>
@@ -28,32 +29,33 @@ namespace penstock::transfer::ucx {
 
 class Engine final : private Worker::Events {
  public:
-  // Makes the link for a greeting, whose first message is the hello. Called on the engine's thread.
+  // Makes the link for a greeting. The link's first message is the hello. Called on the engine's
+  // thread.
   using LinkFactory = std::function<std::shared_ptr<Link>()>;
 
-  // If there is no `link_factory`, no client is accepted.
+  // If `link_factory` is empty, no client is accepted.
   static absl::StatusOr<std::shared_ptr<Engine>> Start(Resources& resources, Lanes lanes,
                                                        LinkFactory link_factory);
   ~Engine() override;
-  // Closes all peers and ends the thread. If called on that thread, it only requests the end. Later
+  // Closes all peers and ends the thread. If called on that thread, only requests the end. Later
   // requests do nothing. All engines are stopped at the program's end.
   void Stop();
   bool stopped() { return calls_.stopped(); }
 
   uint64_t number() const { return number_; }              // random
   const std::string& address() const { return address_; }  // as text
-  // Returns true if a receive did not end in time. UCX may then be in an undefined state, so dial
-  // with a different engine.
+  // Returns true if a receive did not end in time. UCX may then be in an undefined state, so use a
+  // different engine for new links.
   bool unusable() const { return inbox_.unusable(); }
 
   // False in a forked child, where the engine has no thread and UCX must not be called.
   bool runs() const { return static_cast<bool>(in_creator_); }
 
-  // Any thread. Calls OnCall() soon.
+  // Any thread. Causes the engine's thread to call the link's OnCall() soon.
   void Call(const std::shared_ptr<Link>& link) { calls_.Call(link); }
 
-  // Call this method and those below on the engine's thread. Attaches the link to the other end's
-  // worker object and sends it the greeting.
+  // Call this method and those below on the engine's thread. Attaches the link to the worker object
+  // at `address`, and sends the greeting there.
   absl::Status Dial(const std::shared_ptr<Link>& link, std::string_view address,
                     std::string_view hello, uint32_t greeting_flags = 0);
   void Send(Link& link, std::string_view text);
@@ -62,7 +64,7 @@ class Engine final : private Worker::Events {
   void SendBroken(Link& link);
   // Calls OnDeadline() at `deadline`, in place of an earlier one; max(): never.
   void SetDeadline(Link& link, Clock::time_point deadline) { links_.SetDeadline(link, deadline); }
-  // Releases the link; no method of it is called after this.
+  // Releases the link, of which no method is called after this.
   void Remove(Link& link);
 
  private:
@@ -80,7 +82,7 @@ class Engine final : private Worker::Events {
   void RunDeadlines(Clock::time_point now);
   void Sleep();
   void End();
-  // Returns false if UCX did not finish with them in time.
+  // Returns false if UCX did not finish with the peers in time.
   bool ClosePeers();
   template <class Condition>
   bool ProgressUntil(Condition condition);
@@ -100,7 +102,7 @@ class Engine final : private Worker::Events {
   // Used by the thread only.
   uint64_t last_link_ = 0;
   Clock::time_point busy_at_;
-  int wasted_spins_ = 0;  // in a row, which ended in sleep
+  int wasted_spins_ = 0;  // spins in a row that ended in sleep
 
   Mutex stop_mu_;  // held while the thread is joined
   Thread thread_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface to UCX, without its headers. Only the library libpenstock_ucx.so implements it and
-// links UCX. It is opened when `ucx` is first used (loader.h), so that a program starts without
-// UCX, and with any installed release.
+// The interface to UCX, without its headers. Only the library libpenstock_ucx.so implements this
+// interface and is linked against UCX. The library is opened when `ucx` is first used (loader.h),
+// so that a program starts without UCX, and with any installed release.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ enum class Lanes {
 // One pending send, receive or close. Owned by the object that started it.
 class Work {
  public:
-  // The last call on the object. It is made inside Progress(), Close() or ~Worker(), and must not
+  // The last call on the object, made inside Progress(), Close() or ~Worker(). OnDone() must not
   // start or close anything.
   virtual void OnDone(const absl::Status& status) = 0;
 
@@ -44,7 +44,7 @@ enum class MemoryType { kHost, kCuda };
 using Offered = void*;
 
 // One UCX worker object: an address, and the peers with which it exchanges messages. All methods
-// except Wake() are for one thread at a time. Every peer has UCX's peer-failure mode.
+// except Wake() are for one thread at a time. Every peer is in UCX's peer-failure mode.
 class Worker {
  public:
   using Peer = uint32_t;
@@ -62,8 +62,8 @@ class Worker {
     virtual void OnFailed(Peer peer, const absl::Status& status) = 0;
   };
 
-  // Pending work completes inside the destructor or never; its memory is not used afterwards.
-  // REQUIRES: a Flush() is done and no Progress() was called after it.
+  // Pending work completes inside the destructor or never; the memory of that work is not used
+  // afterwards. REQUIRES: a Flush() is done and no Progress() was called after it.
   virtual ~Worker() = default;
 
   virtual const std::string& address() const = 0;  // bytes for a peer's Connect()
@@ -85,11 +85,12 @@ class Worker {
   };
   virtual std::vector<Lane> LanesOf(Peer peer) const = 0;
   // Ends everything that is in progress with the peer. Returns true if the peer is closed now;
-  // otherwise `work` reports it.
+  // otherwise `work` reports the close.
   virtual bool Close(Peer peer, Work& work) = 0;
 
   // Completes when everything that was begun, including by peers that are connecting, has been sent
-  // or has failed. Returns true if that is already so; otherwise `work` reports it.
+  // or has failed. Returns true if it has completed already; otherwise `work` reports the
+  // completion.
   virtual bool Flush(Work& work) = 0;
 
   // Returns true if the send is already done; `work` is then not called. Otherwise head and data
@@ -113,23 +114,25 @@ class Fabric {
   virtual const std::string& release() const = 0;  // of the loaded library: "1.13.1"
   virtual const std::string& path() const = 0;     // the file it was loaded from
   // Returns true if a peer that never answered may be closed, and its worker object destroyed. UCX
-  // before 1.14 aborts in that case (openucx/ucx#8175). It would also abort if UCX itself gave up
-  // on a peer, which never happens here.
+  // before 1.14 aborts in that case (openucx/ucx#8175). Such a release would also abort if UCX
+  // itself gave up on a peer, which never happens here.
   virtual bool closes_unanswered() const = 0;
-  // True if UCX was built with CUDA, found its driver, and was opened for it.
+  // Returns true if UCX was built with CUDA, found CUDA's driver, and was opened for GPU memory.
   virtual bool knows_cuda() const = 0;
   // `events` must outlive the worker.
   virtual absl::StatusOr<std::unique_ptr<Worker>> MakeWorker(Worker::Events& events) = 0;
   // Any thread. ResourceExhausted if the process may lock no more memory.
   virtual absl::StatusOr<Handle> Register(absl::Span<std::byte> memory, MemoryType type) = 0;
-  // Returns the type that UCX has recorded for registered memory; nullopt: neither of the two.
+  // Returns the type that UCX has recorded for registered memory; nullopt if the type is neither
+  // kHost nor kCuda.
   virtual absl::StatusOr<std::optional<MemoryType>> TypeOf(Handle handle) = 0;
   virtual void Unregister(Handle handle) = 0;
 };
 
 // The function that the library exports under kOpenFabric. `version` is the caller's
-// kFabricVersion: nullptr and FailedPrecondition if the library's is different. With `gpu` UCX
-// recognizes GPU memory, if it can. NotFound if UCX finds no such lanes on this machine.
+// kFabricVersion: nullptr and FailedPrecondition if the library's kFabricVersion is different. If
+// `gpu` is true, UCX recognizes GPU memory, if its build can. NotFound if UCX finds no such lanes
+// on this machine.
 inline constexpr uint32_t kFabricVersion = 5;
 inline constexpr char kOpenFabric[] = "penstock_open_ucx";
 using OpenFabric = Fabric*(uint32_t version, Lanes lanes, bool gpu, absl::Status* status);

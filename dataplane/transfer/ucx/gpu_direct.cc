@@ -85,7 +85,7 @@ GpuDirectVerdict Climb(GpuDirectCalls& calls, int device, absl::Span<std::byte> 
   return verdict;
 }
 
-// Returns whether the release ("1.18.1") supports several GPUs, according to the notes of release
+// Returns true if the release ("1.18.1") supports several GPUs, according to the notes of release
 // 1.19.
 bool ServesSeveralGpus(std::string_view release) {
   int major = 0, minor = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a NIC writes bodies of elements into a GPU's memory itself. The decision has
+// Decides whether a NIC writes bodies of elements directly into a GPU's memory. The decision has
 // seven checks, called rungs, made in order on the slots that receive a replica's elements; the
-// last reports the result. At the first check that fails, bodies are staged instead: received in a
-// host slot and copied by the device (dataplane/memory/device/device_copy_engine.h). No call fails
-// because of that.
+// last check reports the result. At the first check that fails, bodies are staged instead: received
+// in a host slot and copied by the device (dataplane/memory/device/device_copy_engine.h). No call
+// fails because of that.
 //
 // GpuDirectCalls is the interface to the calls; gpu_direct_calls.h implements it with UCX and
 // CUDA's driver. Bodies are then received in inbox.cc.
@@ -35,8 +35,8 @@ struct GpuDirectTrial {
 // Releases from 1.19 on support several GPUs. Any thread.
 class ServedGpu {
  public:
-  // FailedPrecondition, naming both devices, if UCX of that release ("1.18.1") serves a different
-  // one.
+  // FailedPrecondition, with the numbers of both devices, if UCX of release `release` ("1.18.1")
+  // serves a different device.
   absl::Status Serve(int device, std::string_view release);
 
  private:
@@ -56,9 +56,9 @@ class GpuDirectCalls {
   virtual absl::StatusOr<Handle> RegisterAsCuda(absl::Span<std::byte> slots) = 0;
   virtual absl::StatusOr<bool> SaysCuda(Handle handle) = 0;  // ucp_mem_query()
   virtual void Deregister(Handle handle) = 0;
-  // Sends a pattern into the first slot and into a host slot, reads both back and compares.
-  // `flush`: calls FlushWrites() after the NIC's writes. DeadlineExceeded: the work did not end in
-  // time, and may still write to the slots.
+  // Sends a pattern into the first slot and into a host slot, reads both slots back and compares
+  // them. `flush`: calls FlushWrites() after the NIC's writes. DeadlineExceeded: the work did not
+  // end in time, and may still write to the slots.
   virtual absl::StatusOr<GpuDirectTrial> Try(int device, absl::Span<std::byte> slots, Handle handle,
                                              bool flush) = 0;
 };
@@ -67,13 +67,14 @@ inline constexpr int kGpuDirectRungs = 7;
 // Returns the name of a rung, 1 to kGpuDirectRungs, such as "UCX supports CUDA".
 std::string_view GpuDirectRungName(int rung);
 
-// Below this share of the host's rate, over the same rail, staging is faster.
+// If the rate into the GPU is below this share of the rate into the host, over the same NIC,
+// staging is faster.
 inline constexpr double kLeastGpuDirectShare = 0.7;
 
 struct GpuDirectVerdict {
   bool on = false;
   int stopped_at = 0;       // the rung; 0 if on
-  std::string reason;       // why it stopped, and the remedy; empty if on
+  std::string reason;       // why the checks stopped, and the remedy; empty if on
   Handle handle = nullptr;  // for the slots, if on; the caller deregisters it
   bool flush = false;       // flush after each receive
   // The NIC may still write to the slots: they must stay allocated and registered until the process
@@ -84,8 +85,8 @@ struct GpuDirectVerdict {
   std::string ToString() const;
 };
 
-// Makes the checks on the slots that receive a GPU's elements. If the result is staging, the
-// registration is undone, unless the result is in doubt.
+// Makes the checks on the slots that receive a GPU's elements. If the checks choose staging, the
+// registration is undone, unless GpuDirectVerdict::in_doubt is true.
 GpuDirectVerdict DecideGpuDirect(GpuDirectCalls& calls, int device, absl::Span<std::byte> slots);
 
 // Makes only the first two checks, which need no link (penstock doctor).

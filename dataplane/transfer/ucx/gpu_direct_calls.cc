@@ -43,7 +43,7 @@ class Loopback final : private Worker::Events {
     return loopback;
   }
 
-  // Leaks work that does not end, because UCX may still use it, or abort.
+  // Leaks work that does not end, because UCX may still use that work, or may abort.
   ~Loopback() override {
     if (!Ended()) {
       LeaveBehind();
@@ -68,10 +68,10 @@ class Loopback final : private Worker::Events {
     return buffers_.emplace_back(std::make_unique<Buffer>(std::move(buffer))).get();
   }
 
-  // Sends `data` and receives it in `into`. Returns the time since its announcement.
+  // Sends `data` and receives it in `into`. Returns the time from the announcement to the arrival.
   absl::StatusOr<absl::Duration> Send(const Buffer& data, absl::Span<std::byte> into,
                                       MemoryType type, Handle handle) {
-    // Both stay alive until UCX has finished with them.
+    // Both Awaited objects stay alive until UCX has finished with them.
     Awaited& sent = NewWork();
     Awaited& received = NewWork();
     offered_ = nullptr;
@@ -122,7 +122,7 @@ class Loopback final : private Worker::Events {
         "a message to this process itself did not arrive within 10 s");
   }
 
-  // Returns true if all work is done, and both may be destroyed.
+  // Returns true if all work is done, so that both worker objects may be destroyed.
   bool Ended() {
     if (connected_) {
       Awaited& closed = NewWork();
@@ -134,7 +134,7 @@ class Loopback final : private Worker::Events {
       if (!worker->Flush(flushed) && !IsDone(flushed)) return false;
     }
     // Each worker object made progress after its flush, which ~Worker() does not allow. So each is
-    // flushed once more; this time the other one need not make progress.
+    // flushed once more; this time the other worker object need not make progress.
     for (Worker* const worker : {from_.get(), to_.get()}) {
       if (worker == nullptr) continue;
       Awaited& flushed = NewWork();

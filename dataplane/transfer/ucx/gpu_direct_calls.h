@@ -16,7 +16,7 @@ namespace penstock::transfer::ucx {
 
 class UcxGpuDirect final : public GpuDirectCalls {
  public:
-  // All arguments must outlive it. `now` is the clock for measuring rates.
+  // All arguments must outlive this object. `now` is the clock for measuring rates.
   UcxGpuDirect(Fabric& fabric, DeviceBackend& backend, GpuDirectDriver& driver, ServedGpu& served,
                std::function<absl::Time()> now = BootTime)
       : fabric_(fabric),
@@ -36,8 +36,8 @@ class UcxGpuDirect final : public GpuDirectCalls {
   }
   absl::StatusOr<bool> SaysCuda(Handle handle) override;
   void Deregister(Handle handle) override { fabric_.Unregister(handle); }
-  // Sends between two worker objects of this process: over the NIC and back, on its lanes. Takes
-  // tens of milliseconds; DeadlineExceeded if nothing arrives within 10 s.
+  // Sends between two worker objects of this process: over the NIC and back, on the NIC's lanes.
+  // Takes tens of milliseconds; DeadlineExceeded if nothing arrives within 10 s.
   absl::StatusOr<GpuDirectTrial> Try(int device, absl::Span<std::byte> slots, Handle handle,
                                      bool flush) override;
 

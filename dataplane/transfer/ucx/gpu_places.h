@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places on a GPU into which UCX receives: how a link opens them, and their registration.
+// Places on a GPU into which UCX receives: their opening by a link, and their registration.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -40,8 +40,8 @@ class GpuPlaces final : public Registration {
   const int device_;
 };
 
-// Returns a function that makes the checks of gpu_direct.h; its error is the verdict. `resources`
-// must outlive all places.
+// Returns a function that makes the checks of gpu_direct.h; the function's error is the verdict.
+// `resources` must outlive all places.
 GpuDirectPool::Open OpenGpuPlaces(const Resources& resources);
 
 // REQUIRES: the place was opened by OpenGpuPlaces().

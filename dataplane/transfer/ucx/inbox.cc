@@ -12,13 +12,13 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// An announced element that has not arrived within this time never will. Once the last link to its
-// worker ends, the limit is shorter (kLastFetchTimeout).
+// An announced element that has not arrived within this time is taken as lost. Once the last link
+// to its worker ends, the limit is shorter (kLastFetchTimeout).
 constexpr std::chrono::seconds kFetchTimeout(60);
 // The time limit for elements that were in transit when the last link to a worker was destroyed.
 constexpr std::chrono::seconds kLastFetchTimeout(5);
 
-// The maximum number of messages of a link that may arrive before a missing one.
+// The maximum number of messages of a link that may arrive ahead of a missing message.
 constexpr uint64_t kMostWaiting = 1 << 16;
 
 // Returns false for a head that Penstock does not send.
@@ -39,7 +39,7 @@ std::string_view BlockHead(const Head& head, std::string_view behind) {
   return head.kind == Head::kTwoPieces ? behind : std::string_view();
 }
 
-// Copies the head to the beginning of the loan; returns the place for the rest of the block.
+// Copies the head to the beginning of the loan; returns the memory for the rest of the block.
 std::byte* CopyHead(std::string_view block_head, const Loan& loan) {
   const auto* bytes = reinterpret_cast<const std::byte*>(block_head.data());
   return std::copy_n(bytes, block_head.size(), loan.bytes().begin());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages that arrive at an engine. It puts a link's messages in order and passes them on,
-// after fetching announced blocks. Used on the engine's thread only.
+// The messages that arrive at an engine. The inbox puts a link's messages in order, fetches
+// announced blocks, and passes the messages on. Used on the engine's thread only.
 #pragma once
 
 #include <atomic>
@@ -29,21 +29,22 @@ class Inbox {
   // After Progress(): the messages that have arrived, in any order.
   bool empty() const { return arrived_.empty(); }
   Incoming Pop() { return arrived_.Pop(); }
-  // Passes the message on if it is its turn, else keeps it.
+  // Passes the message on if its turn has come, else keeps it.
   void Sort(Incoming incoming);
-  // Passes on the blocks that were fetched; returns false if there are none.
+  // Passes on the blocks that have been fetched; returns false if there are none.
   bool HandleFetched();
 
   // Fails the peers whose blocks did not arrive in time.
   void FailLateFetches(Clock::time_point now);
-  // No link to the peer is left: its blocks get a shorter time limit.
+  // Call this when no link to the peer is left: blocks from that peer get a shorter time limit.
   void ShortenFetches(Worker::Peer peer);
-  // True if a block did not arrive in time, so that UCX may be in an undefined state. Any thread.
+  // Returns true if a block did not arrive in time, so that UCX may be in an undefined state. Any
+  // thread.
   bool unusable() const { return unusable_; }
 
   // At the engine's end. Drops the messages that have arrived.
   void ReleaseOffered();
-  // Never releases what is being fetched: UCX did not end in time.
+  // Keeps the memory of fetches in progress forever, because UCX did not end in time.
   void Abandon();
   // Releases everything. Call it after the worker object has been destroyed.
   void Clear();

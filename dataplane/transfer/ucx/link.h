@@ -51,7 +51,7 @@ class Link : public std::enable_shared_from_this<Link> {
   virtual ~Link() = default;
 
   // Admit() returns OK if the link accepts such a block. Room() then returns a slot for it. For
-  // small blocks both are called inside Progress().
+  // small blocks, these two methods are called inside Progress().
   virtual absl::Status Admit(uint32_t kind, size_t bytes) = 0;
   virtual absl::StatusOr<Loan> Room(size_t bytes) = 0;
   // Returns a place on a device for an announced body; nullopt: the body is received in Room(),

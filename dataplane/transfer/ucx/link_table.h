@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links of an engine: by their keys, with their time limits. Used on the engine's thread only.
+// The links of an engine, by key, with their time limits. Used on the engine's thread only.
 #pragma once
 
 #include <map>
@@ -17,19 +17,20 @@ class LinkTable {
 
   void Add(const std::shared_ptr<Link>& link, Link::Key key, Worker::Peer peer);
   bool Has(Link::Key key) const { return links_.contains(key); }
-  // Returns the link that the message is for; nullptr: none.
+  // Returns the link to which the message belongs; nullptr if there is none.
   std::shared_ptr<Link> Find(const Head& head) const;
-  // True if a link runs over the peer.
+  // Returns true if any link uses the peer.
   bool Uses(Worker::Peer peer) const;
-  // Takes the link out and returns it, so that the caller keeps it alive; nullptr: it is not in.
+  // Removes the link and returns it, so that the caller keeps it alive; nullptr if the table does
+  // not have the link.
   std::shared_ptr<Link> Remove(Link& link);
-  // Tells the links of the peer that it is lost.
+  // Tells the peer's links that the peer is lost.
   void Lose(Worker::Peer peer, const absl::Status& reason);
 
   void SetDeadline(Link& link, Clock::time_point deadline);
-  // Collects the links whose time limits have passed, and looks when the next one will.
+  // Collects the links whose time limits have passed, and finds the next time limit.
   void CollectDue(Clock::time_point now);
-  // Calls those collected that are still attached.
+  // Calls the collected links that are still attached.
   void CallDue();
 
   void Clear() { links_.clear(); }

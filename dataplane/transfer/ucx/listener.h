@@ -11,7 +11,8 @@
 
 namespace penstock::transfer::ucx {
 
-// Listens with one thread for the address and all its links, joined when the listener is destroyed.
+// Listens with one thread for the address and all its links. The thread is joined when the listener
+// is destroyed.
 absl::StatusOr<std::unique_ptr<Listener>> StartListener(Resources& resources,
                                                         const Settings& settings,
                                                         Listener::Accept accept);

@@ -22,7 +22,7 @@ namespace {
 constexpr char kName[] = "libpenstock_ucx.so";
 constexpr int kLevels = 4;
 
-// Returns the file of the program, or of the library that contains this code.
+// Returns the path of the program or library that contains this code.
 std::string OwnFile() {
   Dl_info own{};
   Dl_info program{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the library that links UCX.
+// Opens the library that is linked against UCX.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,10 +8,11 @@
 namespace penstock::transfer::ucx {
 
 // Opens the library once, with the settings at that time (settings.h), and never closes it. UCX
-// recognizes GPU memory if it was built for that and if this process already uses a GPU. The
-// library is the file in PENSTOCK_UCX_MODULE, else libpenstock_ucx.so in a folder lib/penstock that
-// is next to the file with this code or up to four levels above it. NotFound with the reason if the
-// library or UCX is missing, or if UCX has no such lanes; the next call tries again.
+// recognizes GPU memory if it was built with CUDA and if this process already uses a GPU. The
+// library is the file named by PENSTOCK_UCX_MODULE. If that variable is not set, it is
+// libpenstock_ucx.so in a folder lib/penstock, which is next to the file with this code or up to
+// four levels above that file. NotFound with the reason if the library or UCX is missing, or if UCX
+// does not have the requested lanes; the next call then tries again.
 absl::StatusOr<Fabric*> OpenTheFabric();
 
 }  // namespace penstock::transfer::ucx

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that UCX has registered. Each segment is registered once, when it is made, and page-locked
-// for a GPU once the process uses one, so that copies to the GPU do not wait in the driver.
+// for a GPU once the process uses a GPU, so that copies to the GPU do not wait in the driver.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@
 
 namespace penstock::transfer::ucx {
 
-// Registers memory with UCX and finds the handle of an address later. Thread-safe.
+// Registers memory with UCX, and finds the handle of registered memory by address. Thread-safe.
 class Memory final : public Registrar, public std::enable_shared_from_this<Memory> {
  public:
-  // Both must outlive it.
+  // `fabric` and `page_locking` must outlive this object.
   explicit Memory(Fabric& fabric, PageLocking& page_locking = PageLocking::ForProcess())
       : fabric_(fabric), page_locking_(page_locking) {}
 

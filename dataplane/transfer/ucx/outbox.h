@@ -20,17 +20,18 @@ class Outbox {
  public:
   Outbox(ActiveWorker& active, Peers& peers) : active_(active), peers_(peers) {}
 
-  // The first message of a link. REQUIRES: the link is attached, as in all sends below.
+  // Sends the first message of a link. REQUIRES: the link is attached, as in all sends below.
   void Greet(Link& link, const Greeting& greeting, uint32_t greeting_flags);
   void Send(Link& link, std::string_view text);
   void Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan);
-  // Tells the other end that this one ends the link because of an error.
+  // Tells the other end that this end closes the link because of an error.
   void SendBroken(Link& link);
 
   // Releases slots that no peer reads any more.
   void ReleaseHeld(Clock::time_point now);
 
-  // At the engine's end. Never releases what is pending: UCX did not end in time.
+  // At the engine's end. Keeps the memory of pending sends forever, because UCX did not end in
+  // time.
   void Abandon();
   // Releases everything. Call it after the worker object has been destroyed.
   void Clear();
@@ -61,7 +62,7 @@ class Outbox {
   Peers& peers_;
   std::vector<std::unique_ptr<Sending>> sendings_;
   std::vector<Sending*> idle_;
-  std::vector<Held> held_;  // QUARANTINED: a lost peer may still read them
+  std::vector<Held> held_;  // QUARANTINED: lost peers may still read these
 };
 
 }  // namespace penstock::transfer::ucx

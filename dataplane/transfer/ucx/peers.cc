@@ -14,7 +14,8 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// Replaces UCX's own timeout, which must never expire (module/fabric.cc).
+// How long a new peer may take to answer. Replaces UCX's own timeout, which must never expire
+// (module/fabric.cc).
 constexpr std::chrono::seconds kAnswerTimeout(30);
 // How often ports are checked while the engine is busy; while it sleeps, kMaxSleep applies. UCX
 // handles shorter failures.
@@ -43,7 +44,7 @@ Peers::Peers(ActiveWorker& active, Lanes lanes, LinkTable& links)
 
 absl::StatusOr<Worker::Peer> Peers::At(const std::string& name, std::string_view address) {
   if (const auto found = open_.find(name); found != open_.end()) return found->second;
-  // If all ports are down, a peer that connects could not be closed (MayClose).
+  // If all ports are down, a peer that is still connecting could not be closed (MayClose).
   if (ports_.AllAreDown()) return absl::UnavailableError("no RDMA port of this machine is up");
   ASSIGN_OR_RETURN(const Worker::Peer number, active_.worker->Connect(address));
   auto peer = std::make_unique<Peer>(closed_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker objects at the other ends of an engine's links: connecting, what their lanes and ports
-// allow, and closing. Used on the engine's thread only.
+// The worker objects at the other ends of an engine's links: connecting to them, checking their
+// lanes and ports, and closing them. Used on the engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -24,37 +24,39 @@ class Peers {
  public:
   Peers(ActiveWorker& active, Lanes lanes, LinkTable& links);
 
-  // Returns the open peer of that name, or connects to the one at `address` (bytes, for UCX).
+  // Returns the open peer called `name`, or connects to the worker object at `address` (bytes, for
+  // UCX).
   absl::StatusOr<Worker::Peer> At(const std::string& name, std::string_view address);
-  // Returns the peer that sent a greeting. Fails the dialler's older connections; an error if this
-  // is one of them.
+  // Returns the peer that sent a greeting. Fails the dialler's older connections; returns an error
+  // if the greeting is from an older connection.
   absl::StatusOr<Worker::Peer> Accept(uint64_t dialler, const Greeting& greeting);
-  // The dialler's count of the connections that it has made.
+  // Returns the number of the peer's connection, as counted by the dialler.
   uint64_t ConnectionOf(Worker::Peer peer) const { return peers_.at(peer)->connection; }
-  // False once it fails or is closed: nothing more is sent to it.
+  // Returns false once the peer has failed or is closed: nothing more is sent to it then.
   bool IsOpen(Worker::Peer peer) const;
-  // A message from the peer has arrived.
+  // Call this when a message from the peer has arrived.
   void NoteAnswer(Worker::Peer peer);
 
-  // Closes the peer, and tells its links that it is lost.
+  // Closes the peer, and tells its links that the peer is lost.
   void Fail(Worker::Peer peer, const absl::Status& status);
-  // A receive from the peer has failed: fails the peer, and keeps the slot until it is closed.
+  // Call this when a receive from the peer has failed. Fails the peer, and keeps the slot until the
+  // peer is closed.
   void FailReceive(Worker::Peer peer, const absl::Status& status, Loan slot);
   // Inside Progress(): fails the peer in HandleEnded().
   void FailLater(Worker::Peer peer, const absl::Status& status);
-  // After Progress(). False if no peer has failed or was closed.
+  // After Progress(). Returns false if no peer has failed or been closed.
   bool HandleEnded();
   // Fails the peers that did not answer in time.
   void FailUnanswered(Clock::time_point now);
-  // Fails the peers that use ports that went down.
+  // Fails the peers whose ports have gone down.
   void LookAtPorts(Clock::time_point now);
 
   // Begins to close all peers; returns the number of those that UCX can close.
   size_t BeginClosingAll();
-  // Number of peers, and of those that were closed since HandleEnded().
+  // The number of all peers, and the number of peers that have been closed since HandleEnded().
   size_t size() const { return peers_.size(); }
   size_t closed() const { return closed_.size(); }
-  // Releases their slots. Call it after the worker object has been destroyed.
+  // Releases the peers' slots. Call this after the worker object has been destroyed.
   void Clear() { peers_.clear(); }
 
  private:
@@ -75,7 +77,7 @@ class Peers {
   };
 
   absl::Status CheckLanes(const Peer& peer) const;
-  // Stops sending to the peer. Closes the peer if UCX can do that; otherwise the peer stays until
+  // Stops sending to the peer. Closes the peer if UCX can close it; otherwise the peer stays until
   // the engine's end.
   void Close(Peer& peer);
   bool MayClose(const Peer& peer) const;

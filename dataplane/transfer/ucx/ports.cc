@@ -18,7 +18,7 @@ Ports Ports::OfThisMachine() {
     auto watch = verbs::PortWatch::Open(device.name);
     if (watch.ok()) watched.push_back({device.name, {}, *std::move(watch)});
   }
-  // Queries again, now that no event can be missed.
+  // Queries the ports again, now that no event can be missed.
   const absl::StatusOr<std::vector<verbs::Device>> now = verbs::ListDevices();
   if (!now.ok()) return Ports({});
   for (Device& device : watched) {

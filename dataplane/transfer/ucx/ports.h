@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches which ports of this machine's RDMA devices are down. UCX does not report this. Its own
-// timeouts show, seconds later, that a peer is gone, but not why.
+// Watches which ports of this machine's RDMA devices are down. UCX does not report ports that go
+// down. Its timeouts show, seconds later, that a peer is gone, but not the reason.
 #pragma once
 
 #include <map>
@@ -33,13 +33,13 @@ class Ports {
   static Ports OfThisMachine();
   explicit Ports(std::vector<Device> devices) : devices_(std::move(devices)) {}
 
-  // Returns the ports whose state differs from that at the last call; never waits. A port that went
-  // down and came up in between has not changed.
+  // Returns the ports whose state has changed since the last call; never waits. A port that went
+  // down and came up between two calls counts as unchanged.
   std::vector<Change> Look();
 
   bool none() const { return devices_.empty(); }
   bool IsDown(std::string_view port) const;
-  // Returns true if there are ports and all are down.
+  // Returns true if there are ports and all ports are down.
   bool AllAreDown() const;
 
  private:

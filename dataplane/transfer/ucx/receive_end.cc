@@ -15,8 +15,8 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// How long a link that the client has closed waits for the worker's answer, so that it can send a
-// goodbye.
+// How long a link that the client has closed waits for the worker's answer. The goodbye can be sent
+// only after that answer.
 constexpr std::chrono::seconds kLateOpenTimeout(5);
 
 Clock::time_point After(absl::Duration timeout) {
@@ -55,7 +55,8 @@ void ReceiveEnd::Grant(Credits credits) {
 void ReceiveEnd::Recall() {
   {
     MutexLock lock(mu_);
-    // If one message has a second recall, credits granted since the first recall are returned too.
+    // A message carries at most one recall. If that recall stands for two, credits granted between
+    // the two recalls are returned too.
     waiting_.granted += std::exchange(waiting_.granted_after_recall, 0);
     waiting_.recall = true;
   }
@@ -147,7 +148,7 @@ void ReceiveEnd::OnIncoming(Incoming incoming) {
     if (reason.has_value() && !closed()) NotifyEnd(*reason);
     gate_.Leave();
   } else if (!open_ && incoming.head.kind == Head::kText) {
-    open_ = true;  // or the link was refused, and then the goodbye does no harm
+    open_ = true;  // or the link was refused; a goodbye is then harmless
   }
   if (!over_ && closed()) DrainClosed();
 }
@@ -210,7 +211,7 @@ absl::Status ReceiveEnd::Receive(Incoming& incoming) {
     MutexLock lock(mu_);
     waiting_.received += count;
   }
-  engine_->Call(shared_from_this());  // handled after everything that arrived with it
+  engine_->Call(shared_from_this());  // runs after the messages that arrived with this one
   return status;
 }
 

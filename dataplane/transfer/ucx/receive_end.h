@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's end of a link. The engine fetches large elements into registered slots; small ones
-// arrive with their message. Reports of received elements are sent together with credits.
+// The client's end of a link. The engine fetches large elements into registered slots; small
+// elements arrive inside their messages. Reports of received elements are sent together with
+// credits.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@
 
 namespace penstock::transfer::ucx {
 
-// Its events run on the engine's thread.
+// The link's events run on the engine's thread.
 class ReceiveEnd final : public Link {
  public:
-  // A link to the worker at `target`. Announced elements are received in the pool of `resources`,
-  // or on a device if options.pool has places there.
+  // Makes a link to the worker at `target`. Announced elements are received in the pool of
+  // `resources`, or on a device if options.pool has places on that device.
   ReceiveEnd(std::shared_ptr<Engine> engine, Resources& resources, std::string target,
              DialOptions options, std::shared_ptr<ReceiveEvents> events);
   // Dials. Call once.
@@ -31,7 +32,7 @@ class ReceiveEnd final : public Link {
   // Same as in ReceiveLink.
   void Grant(Credits credits);
   void Recall();
-  // No event begins after it returns. Notifies the worker if the link is still open.
+  // After it returns, no event begins. Notifies the worker if the link is still open.
   void Close();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's end of a link: a client that sent a greeting, unauthenticated until its hello has
-// been accepted. The thread that sends queues the element for the engine's thread. A frame that is
-// not full waits until it has been open for 1 to 2 ms, or until Flush().
+// The worker's end of a link to a client that has sent a greeting. The client is unauthenticated
+// until its hello has been accepted. The thread that sends an element queues it for the engine's
+// thread. A frame that is not full waits until it has been open for 1 to 2 ms, or until Flush().
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace penstock::transfer::ucx {
 
-// Its events run on the engine's thread.
+// The link's events run on the engine's thread.
 class SendEnd final : public Link {
  public:
   // The object that accepted the link. Called on the engine's thread.
@@ -40,7 +40,7 @@ class SendEnd final : public Link {
   void Flush();
   void Close(const absl::Status& reason);
   const std::shared_ptr<Pool>& slots() const { return slots_; }
-  // Ends the link without a message to the client, for a client that does not answer. Any thread.
+  // Ends the link without a message to the client; for a client that does not answer. Any thread.
   void Break(const absl::Status& reason);
 
  private:
@@ -56,7 +56,7 @@ class SendEnd final : public Link {
   void Pump();
   void End(const absl::Status& reason);
   std::shared_ptr<SendEnd> self() { return std::static_pointer_cast<SendEnd>(shared_from_this()); }
-  // Calls the engine if it has something to do.
+  // Calls the engine if the engine has something to do.
   void Ask() REQUIRES(mu_);
 
   const std::shared_ptr<Engine> engine_;
@@ -76,7 +76,7 @@ class SendEnd final : public Link {
   SendQueue queue_ GUARDED_BY(mu_);
   bool deadline_asked_ GUARDED_BY(mu_) = false;  // for the open frame
   bool deadline_set_ GUARDED_BY(mu_) = false;
-  uint64_t frame_ GUARDED_BY(mu_) = 0;  // the open frame when it was set
+  uint64_t frame_ GUARDED_BY(mu_) = 0;  // the open frame when the deadline was set
   bool broken_ GUARDED_BY(mu_) = false;
 };
 

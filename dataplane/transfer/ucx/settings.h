@@ -12,8 +12,8 @@ namespace penstock::transfer::ucx {
 
 struct Settings {
   Lanes lanes = Lanes::kRdma;
-  // Accept workers of any UCX release. Only for experiments, because mixed releases fail, and some
-  // hang until a receive's deadline (README.md).
+  // Accept workers with any UCX release. Only for experiments, because some mixed releases fail,
+  // and others hang until a receive's deadline (README.md).
   bool any_release = false;
 };
 

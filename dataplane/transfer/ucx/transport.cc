@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kName[] = "ucx";
 
-// NotFound with the reason if no device is up.
+// NotFound with the reason if no RDMA device has a port that is up.
 absl::Status CheckDevices() {
   constexpr absl::string_view kSo =
       "'ucx' needs one (ucx_lanes = tcp works without one, for tests); 'tcp' runs everywhere";
@@ -44,8 +44,9 @@ absl::Status CheckDevices() {
       devices->empty() ? "the machine has none" : "none of them has a port that is up", "; ", kSo));
 }
 
-// NotFound if this process cannot use UCX, for any reason. After the first success, a port that
-// goes down only fails its links, which may be dialled again.
+// NotFound if this process cannot use UCX, for any reason. After the first success, the ports are
+// not checked here any more: a port that goes down then fails only its own links, which may be
+// dialled again.
 absl::StatusOr<Ready> GetReady() {
   ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
   static std::atomic<bool> could{false};
@@ -113,8 +114,8 @@ class UcxTransport final : public Transport {
   }
 
  private:
-  // Returns the engine for all links that this process dials. If it is unusable, new links get a
-  // new one.
+  // Returns the engine for all links that this process dials. If the engine is unusable, new links
+  // get a new engine.
   absl::StatusOr<std::shared_ptr<Engine>> ClientEngine(const Ready& ready) {
     MutexLock lock(mu_);
     std::erase_if(engines_, [](const std::shared_ptr<Engine>& engine) {

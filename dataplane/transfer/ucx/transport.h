@@ -25,15 +25,15 @@ struct Ready {
   Resources* resources;
 };
 // Opens UCX now, if this process can use it. Errors are dropped, because the first use reports
-// them. Call it before the process starts threads. While UCX is being opened, it overwrites the
+// them. Call this before the process starts threads: while UCX is being opened, it overwrites the
 // beginning of mmap, munmap and similar functions with jumps; releases before 1.16 do so in two
-// steps. A thread that calls one of them in between jumps to an arbitrary address
-// (docs/gpu_gotchas.md).
+// steps. A thread that calls one of these functions between the two steps jumps to an arbitrary
+// address (docs/gpu_gotchas.md).
 void OpenEarly();
-// True if `ucx` is among the named protocols.
+// Returns true if `ucx` is among the named protocols.
 bool IsNamed(std::string_view protocol, const std::vector<std::string>& fallback);
 
-// Makes the transport under that name. `ready` is called at each use and returns the resources.
+// Makes the transport, called `name`. `ready` is called at each use and returns the resources.
 std::unique_ptr<Transport> MakeTransport(std::string name,
                                          std::function<absl::StatusOr<Ready>()> ready);
 

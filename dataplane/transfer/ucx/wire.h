@@ -4,9 +4,9 @@
 //
 //   u32 'PSU1' | u32 kind | u64 dialler | u64 link | u64 sequence
 //
-// `dialler` is the random number of the client's worker object and `link` counts its links;
-// together they name the link, in both directions. `sequence` counts the messages of a link in one
-// direction from 0; the receiver puts them in order.
+// `dialler` is the random number of the client's worker object and `link` counts its links; these
+// two numbers together name the link, in both directions. `sequence` counts the messages of a link
+// in one direction from 0; the receiver puts them in order.
 //
 //   kind 0          a message of ../message.h follows: after the head if it fits
 //                   there, else as the data
@@ -48,10 +48,10 @@ struct Head {
 };
 static_assert(sizeof(Head) == 32);
 
-// The maximum length of the text after the head, in bytes; in a steady state all text fits.
+// The maximum length in bytes of text that follows the head; in a steady state all text fits.
 inline constexpr size_t kMaxInlineText = 96;
 
-// From this size on the data is announced and the receiver fetches it into its slot. Smaller data
+// Data of at least this size is announced, and the receiver fetches it into a slot. Smaller data
 // arrives with the head and is copied once.
 inline constexpr size_t kAnnounceFrom = 64 << 10;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The RDMA devices of this machine, as libibverbs reports them. The library is opened at run time,
-// so that a program also starts without it, or on a machine without RDMA. This header includes no
-// header of the library.
+// so that a program also starts without it, or on a machine without RDMA. This header does not
+// include the library's headers.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ enum class PortState { kDown, kInitializing, kArmed, kActive };
 enum class LinkLayer { kInfiniBand, kEthernet };
 enum class GidType { kInfiniBand, kRoceV1, kRoceV2 };
 
-// An address of a port. `index` is its position in the port's table, as used by UCX_IB_GID_INDEX
-// and by the tools of perftest (-x).
+// An address of a port. `index` is the position of the address in the port's table, as used by
+// UCX_IB_GID_INDEX and by the tools of perftest (-x).
 struct Gid {
   int index = 0;
   std::string address;  // written as an IPv6 address; IPv4 as ::ffff:a.b.c.d
@@ -36,7 +36,7 @@ struct Port {
 
 struct Device {
   std::string name;
-  absl::Status status;  // why it could not be opened or queried; the rest is empty then
+  absl::Status status;  // why it could not be opened or queried; everything else is then empty
   std::string firmware;
   std::vector<Port> ports;
 };

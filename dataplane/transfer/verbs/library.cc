@@ -10,7 +10,8 @@
 namespace penstock::transfer::verbs {
 namespace {
 
-// Looks up by version, because the library also exports versions of 2006 under the same names.
+// Looks functions up by version, because the library also exports versions from 2006 under the same
+// names.
 template <class Function>
 absl::Status Find(void* handle, const char* name, const char* version, Function*& function) {
   function = reinterpret_cast<Function*>(dlvsym(handle, name, version));

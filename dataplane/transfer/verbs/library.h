@@ -15,7 +15,7 @@
 
 namespace penstock::transfer::verbs {
 
-// The functions behave as in their manual pages; a test supplies its own.
+// The functions behave as in their manual pages; a test supplies functions of its own.
 struct Library {
   ibv_device** (*get_device_list)(int* count) = nullptr;
   void (*free_device_list)(ibv_device** list) = nullptr;
@@ -32,8 +32,8 @@ struct Library {
   void (*ack_async_event)(ibv_async_event* event) = nullptr;
 };
 
-// Opened at the first call and never closed. NotFound and FailedPrecondition mean the same as in
-// ListDevices().
+// Returns the library, which is opened at the first call and never closed. NotFound and
+// FailedPrecondition mean the same as in ListDevices().
 absl::StatusOr<const Library*> OpenLibrary();
 
 absl::StatusOr<std::vector<Device>> ListDevices(const Library& library);

@@ -59,17 +59,17 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
     RETURN_IF_ERROR(Apply(config, {{"UD_TIMEOUT", "100000000s"}}));
   }
   if (gpu) {
-    // Use only the NIC nearest to the GPU. UCX knows which one that is if the GPU's context is
-    // current while UCX starts. A second NIC may be attached to another socket, and is nearest to
-    // the GPU of a different rank.
+    // Use only the NIC nearest to the GPU. UCX knows the nearest NIC if the GPU's context is
+    // current while UCX starts. A second NIC may be attached to another CPU socket, and may be the
+    // nearest to the GPU of a different rank.
     RETURN_IF_ERROR(Apply(config, {{"MAX_RNDV_RAILS", "1"}}));
   }
-  // UCX distinguishes GPU memory from host memory only with this transport. A UCX that was built
-  // without this transport continues without it.
+  // UCX distinguishes GPU memory from host memory only with this transport. A UCX build without
+  // this transport ignores its name.
   const std::string with = gpu ? ",cuda_copy" : "";
   switch (lanes) {
     case Lanes::kRdma:
-      return Apply(config, {{"TLS", "rc,dc" + with}});  // both use ud for their wire-up
+      return Apply(config, {{"TLS", "rc,dc" + with}});  // rc and dc use ud for their wire-up
     case Lanes::kTcp:
       return Apply(config, {{"TLS", "tcp" + with}});
     case Lanes::kAny:
@@ -183,8 +183,8 @@ absl::StatusOr<Fabric*> Open(Lanes lanes, bool gpu) {
   ASSIGN_OR_RETURN(const ucp_context_h plain, Start(lanes, /*gpu=*/false));
   auto fabric = std::make_unique<UcxFabric>(plain);
   if (!gpu) return fabric.release();
-  // The GPU is added only now. UCX counts it as a device, and would otherwise not report a missing
-  // NIC.
+  // The GPU is added only now. UCX counts the GPU as a device, and would otherwise not report a
+  // missing NIC.
   const absl::StatusOr<ucp_context_h> context = Start(lanes, /*gpu=*/true);
   if (!context.ok()) return fabric.release();
   auto with_gpu = std::make_unique<UcxFabric>(*context);

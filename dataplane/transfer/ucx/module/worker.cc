@@ -122,7 +122,7 @@ absl::StatusOr<Worker::Peer> UcxWorker::Connect(std::string_view address) {
 }
 
 std::vector<Worker::Lane> UcxWorker::LanesOf(Peer peer) const {
-  // ucp_ep_query() returns them from 1.14 on; all releases print them:
+  // ucp_ep_query() returns the lanes from UCX 1.14 on; all releases print them:
   //   #   lane[0]:  0:tcp/eth0.0 md[0] …
   char* text = nullptr;
   size_t bytes = 0;

@@ -14,7 +14,7 @@ inline ucs_memory_type_t ToUcx(MemoryType type) {
   return type == MemoryType::kCuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
 }
 
-// `context` must outlive it.
+// `context` and `events` must outlive the worker.
 absl::StatusOr<std::unique_ptr<Worker>> MakeUcxWorker(ucp_context_h context,
                                                       Worker::Events& events);
 
