@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements dataplane/replica/collective/collective.h with NCCL. It uses a CUDA stream and a
-// communicator of its own. Calls that wait poll the communicator for errors. When a rank is lost,
-// the communicator reports an error, and this code aborts it.
+// Implements dataplane/replica/collective/collective.h with NCCL. The implementation uses a CUDA
+// stream and a communicator of its own. Calls that wait poll the communicator for errors. When a
+// rank is lost, the communicator reports an error and is aborted.
 //
 // NCCL requires launches of different communicators in the same order on all ranks of a GPU. Before
 // NCCL 2.26 the trainer must not have NCCL launches of its own in progress while it calls Next() or
@@ -73,9 +73,9 @@ class Mapped {
   void* address_;
 };
 
-// A communicator that this object owns. NCCL's calls on it return at once, so that one thread can
-// abort it while another waits for a result. Memory and events are reused, because freeing them
-// waits for the device.
+// Owns a communicator. NCCL's calls on the communicator return immediately, so that one thread can
+// abort the communicator while another thread waits for a result. Memory and events are reused,
+// because freeing them waits for the device.
 class NcclCollective final : public Collective {
  public:
   static absl::StatusOr<std::unique_ptr<NcclCollective>> Split(const NcclLibrary& nccl,
@@ -206,7 +206,7 @@ class NcclCollective final : public Collective {
 
   explicit NcclCollective(const NcclLibrary& nccl) : nccl_(nccl) {}
 
-  // A split in progress. NCCL stores the new communicator in `made` when it is done.
+  // A split in progress. NCCL stores the new communicator in `made` when the split is done.
   struct Begun {
     std::unique_ptr<NcclCollective> own;
     std::unique_ptr<NcclComm> made;
@@ -219,8 +219,8 @@ class NcclCollective final : public Collective {
     ASSIGN_OR_RETURN(const OnDevice on, OnDevice::Enter(own.device_));
     int key = 0;
     RETURN_IF_ERROR(nccl.ToStatus(nccl.CommUserRank(parent, &key), "ncclCommUserRank"));
-    // The settings of the trainer's communicator do not apply to this one; NCCL's environment
-    // variables do.
+    // The settings of the trainer's communicator do not apply to the new communicator; NCCL's
+    // environment variables do.
     NcclConfig config{.blocking = 0};
     const int result = nccl.CommSplit(parent, color, key, begun.made.get(), &config);
     if (result != kNcclInProgress) RETURN_IF_ERROR(nccl.ToStatus(result, "ncclCommSplit"));

@@ -12,7 +12,7 @@ namespace penstock::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-// Enough for all multiprocessors of current devices; more blocks would only wait.
+// Enough blocks for all multiprocessors of current devices; more blocks would only wait.
 constexpr int64_t kMostBlocks = 4096;
 
 int Blocks(int64_t items) {

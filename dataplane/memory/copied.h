@@ -11,7 +11,7 @@ namespace penstock {
 
 // The same as memcpy(), but also counts the bytes.
 void CopyCounted(void* to, const void* from, size_t bytes);
-// Returns the bytes that CopyCounted() has copied since the process began.
+// Returns the number of bytes that CopyCounted() has copied since the process began.
 int64_t BytesCopied();
 
 }  // namespace penstock

@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Returns how many bytes of other slots displace a slot's lines from a core's own caches: twice the
-// size of its level-2 cache.
+// Returns the number of bytes of other slots that displace a slot's lines from a core's own caches:
+// twice the size of the core's level-2 cache.
 size_t RestBytes();
 
 // `Slot` has a member `Slot* next_free`, which this list uses while the slot is in it. Not
@@ -87,7 +87,7 @@ class FreeSlots {
   Slot* first_ = nullptr;
   Slot** last_link_ = &first_;
   size_t resting_ = 0;
-  Slot* rested_ = nullptr;  // all others, last in, first out
+  Slot* rested_ = nullptr;  // all other slots, last in, first out
 };
 
 }  // namespace penstock

@@ -46,8 +46,8 @@ const void* ThisThread() {
 
 }  // namespace
 
-// A slot's bookkeeping, separate from its memory. It takes one cache line, so that holders of
-// neighbouring slots do not share a line.
+// A slot's bookkeeping, separate from its memory. The bookkeeping takes one cache line, so that
+// holders of neighbouring slots do not share a line.
 struct alignas(64) HeapPool::HeapSlot : Slot {
   HeapSlot* next_free = nullptr;
   Segment* segment = nullptr;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of 2 MiB for shared memory. Making and mapping them takes a third to a sixth of the time of
-// small pages, and a NIC or a GPU pins 512 times fewer. They are requested with MADV_COLLAPSE,
-// which needs Linux 6.1 but no system setting: shmem_enabled in /sys/kernel/mm/transparent_hugepage
-// is `never` nearly everywhere. Source: madvise(2); measurements:
-// docs/decisions/0006-huge-pages.md.
+// Pages of 2 MiB for shared memory. Making and mapping them takes a third to a sixth of the time
+// that small pages take, and a NIC or a GPU pins 512 times fewer pages. Huge pages are requested
+// with MADV_COLLAPSE, which needs Linux 6.1 but no system setting: shmem_enabled in
+// /sys/kernel/mm/transparent_hugepage is `never` nearly everywhere. Source: madvise(2);
+// measurements: docs/decisions/0006-huge-pages.md.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,8 @@ namespace penstock {
 int NodeOfPci(const std::string& address);
 
 // Declares that this process uses a device next to `node`. A second node removes the preference
-// permanently, because memory then serves devices of both. -1 (node not known) changes nothing. Any
-// thread.
+// permanently, because memory then serves devices of both nodes. -1 (node not known) changes
+// nothing. Any thread.
 void UseMemoryNode(int node);
 // Returns the node for new memory, or -1 for no preference.
 int MemoryNode();

@@ -44,8 +44,8 @@ class Pool {
   virtual ~Pool() = default;
 
   // Lends a slot of at least `bytes`, 64 B aligned, with its previous contents. Free slots of the
-  // size class are reused before a new segment is made. ResourceExhausted, with both sizes, above
-  // max_bytes. Does not wait.
+  // size class are reused before a new segment is made. ResourceExhausted, with the sizes, if the
+  // pool would exceed max_bytes. Does not wait.
   virtual absl::StatusOr<Loan> Lend(size_t bytes) = 0;
   // Does the same for a block with a head and a body of these sizes. The block must begin where the
   // loan's bytes begin, because a pool may need the body to start on a page boundary.

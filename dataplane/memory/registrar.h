@@ -15,9 +15,9 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// The registration of a piece of memory. The destructor undoes it, and must run while the memory is
-// still mapped, and after hardware has stopped reading and writing it. Registrars derive from it to
-// keep their key or handle.
+// The registration of a piece of memory. The destructor undoes the registration, and must run while
+// the memory is still mapped, and after hardware has stopped reading and writing it. Registrars
+// derive from this class to keep a key or handle.
 class Registration {
  public:
   virtual ~Registration();
@@ -38,7 +38,7 @@ class Registration {
 class Registrar {
  public:
   virtual ~Registrar() = default;
-  // Returns its kind for messages: "page-lock for cuda".
+  // Returns the kind of registration, for messages: "page-lock for cuda".
   virtual std::string_view name() const = 0;
   // Any thread; takes milliseconds per 10 MB. The memory must stay mapped until the Registration is
   // destroyed. ResourceExhausted if the process may lock no more, NotFound if the device is
@@ -46,8 +46,8 @@ class Registrar {
   virtual absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) = 0;
 };
 
-// Counts of this process over all registrars. A pool that registers its segments also counts them
-// in its PoolCounters::registrations.
+// Counts of the registrations in this process, over all registrars. A pool that registers its
+// segments also counts these registrations in its PoolCounters::registrations.
 struct RegistrationCounters {
   int64_t made = 0;   // since the process began; a steady state adds none
   int64_t bytes = 0;  // registered now

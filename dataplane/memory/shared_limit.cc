@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// Returns how many processes a launcher has started on this machine; 1 if it does not report this.
+// Returns the number of processes that a launcher has started on this machine; 1 if there is no
+// launcher or if it does not report this number.
 int64_t LocalProcesses() {
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
     const char* text = std::getenv(name);

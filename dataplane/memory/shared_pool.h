@@ -38,8 +38,8 @@ class SharedPool final : public Pool, public SlotOwner {
     SharedSegment memory;
     SlotLayout layout;
     int64_t max_loan_bytes;  // see Options
-    // True once the pool has released it: all its slots are free, and none will be lent again. The
-    // code that told other processes about the segment then notifies them.
+    // True once the pool has released the segment: all its slots are free, and none will be lent
+    // again. The code that told other processes about the segment then notifies them.
     std::atomic<bool> given_up{false};
   };
 

@@ -32,8 +32,8 @@ struct CompressedPrefix {
   uint64_t bytes = 0;                        // uncompressed size of the content
 };
 
-// Returns the bytes that Compress() needs for its output, prefix included. REQUIRES: bytes <=
-// kMaxCodecBytes.
+// Returns the number of bytes that Compress() needs for its output, prefix included. REQUIRES:
+// bytes <= kMaxCodecBytes.
 size_t CompressedBound(Codec codec, size_t bytes);
 // Writes the body of the message to `into` and returns its size in bytes, or 0 if the message would
 // not be shorter than the content. REQUIRES: `into` has CompressedBound() bytes, and `codec` is not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How one link compresses the data that it sends: not at all, with the requested codec, or, if the
-// choice is left to the link, with the one that delivers the most bytes per second to the client.
+// choice is left to the link, with the codec that delivers the most bytes per second to the client.
 // For that choice, the link and the codecs are measured while they work:
 //
 // - the link: by the bytes that the client reports as received, divided by the time in which data

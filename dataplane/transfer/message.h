@@ -5,7 +5,7 @@
 // (docs/element.md) follows the header. The protocol decides how messages are delimited: one gRPC
 // message each (grpc/), or a length before each (tcp/wire.h).
 //
-//   client to worker   hello, then updates; goodbye if it closes on purpose
+//   client to worker   hello, then updates; goodbye if the client closes on purpose
 //   worker to client   welcome, then elements, frames, errors, recalled
 //
 // A link over several connections (tcp) also has

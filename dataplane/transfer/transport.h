@@ -197,7 +197,7 @@ inline constexpr int kMaxTcpConnections = 16;
 struct DialOptions {
   Hello hello;
   Spec spec;             // must admit the iteration's elements
-  Pool* pool = nullptr;  // receives them; outlives the link. nullptr: DefaultPool()
+  Pool* pool = nullptr;  // for received elements; outlives the link. nullptr: DefaultPool()
   int64_t max_element_bytes = int64_t{4} << 30;
   absl::Duration timeout = absl::Seconds(10);  // for the worker's answer
   TlsConfig tls;                               // `grpc`, for a worker that speaks TLS

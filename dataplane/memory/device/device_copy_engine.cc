@@ -83,7 +83,7 @@ class CopyPlaces {
   };
   struct Place {
     DeviceEventPtr copied;    // recorded after the copy
-    bool unrecorded = false;  // the device has refused to record it so far
+    bool unrecorded = false;  // the device has refused to record `copied` so far
     Element source;           // kept until `copied` is done
     bool reserved = false;    // for another writer
     bool held = false;        // by a DeviceElement
@@ -104,7 +104,7 @@ class CopyPlaces {
   bool Done(DeviceEvent& event);
   absl::StatusOr<DeviceStream*> Wrapped(void* stream);
   void RecordCopy(Place& place);
-  bool ReleaseSource(Place& place);  // returns false if it could not
+  bool ReleaseSource(Place& place);  // returns false if the copy is not done
   void ReleaseReaders(Place& place);
 
   DeviceBackend& backend_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies elements to a device. The device itself copies an element's body from its slot, on a
 // stream of the engine. The slot is returned when the event after the copy is done. The place on
-// the device is freed when the events on its readers' streams are done. The host waits for neither.
+// the device is freed when the events on its readers' streams are done. The host waits for none of
+// these events.
 //
 //   ASSIGN_OR_RETURN(DeviceElement batch, engine->CopyToDevice(*std::move(element)));
 //   RETURN_IF_ERROR(batch.ReadyOn(stream));   // work queued on `stream` after this sees the batch
@@ -69,7 +70,7 @@ class DeviceCopyEngine {
   // are done.
   std::optional<int> ReservePlace();
   absl::Span<std::byte> place(int place) const;  // on the device
-  absl::Span<std::byte> places() const;          // all of them, contiguous
+  absl::Span<std::byte> places() const;          // all places, contiguous
   // Returns an element with the values that were written to a reserved place, and the head `head`.
   // REQUIRES: the device sees the values.
   DeviceElement Adopt(int place, Element head);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elements of one replica on their way to its device. Elements that the pipeline has read ahead
 // are copied while they wait in host memory, up to `depth` elements ahead of the last delivered
-// one. Events release slots and places.
+// element. Events release slots and places.
 #pragma once
 
 #include <cstddef>

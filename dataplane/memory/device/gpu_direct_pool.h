@@ -45,7 +45,7 @@ class DevicePlace {
   // The registration of all places, as `Open` returned it.
   const Registration& registration() const;
   // After this call, work queued on the device sees the data that a NIC has written. After an error
-  // the device may not see them, and the pool lends no more places.
+  // the device may not see this data, and the pool lends no more places.
   absl::Status FlushWrites();
   // Reports the result of the receive. Do not call it for a receive that failed because its
   // connection had been closed. After three failures in a row the pool lends no more places.
@@ -66,8 +66,8 @@ struct GpuDirectPoolOptions {
 class GpuDirectPool final : public Pool {
  public:
   // Registers places of the device's memory for a writer such as a NIC; slow. An error gives the
-  // reason why this is impossible. DeadlineExceeded means that the writer may still write to the
-  // places later; these are then never freed.
+  // reason for which this is impossible. DeadlineExceeded means that the writer may still write to
+  // the places later; these are then never freed.
   using Open = std::function<absl::StatusOr<std::unique_ptr<Registration>>(
       DeviceBackend& backend, GpuDirectDriver& driver, int device, absl::Span<std::byte> places)>;
 

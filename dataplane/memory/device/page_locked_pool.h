@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots for elements that a device will copy, in memory that it reads directly.
+// Slots for elements that a device will copy, in memory that the device reads directly.
 #pragma once
 
 #include <memory>

@@ -84,9 +84,9 @@ class PageLocking {
   std::set<PageLock*> waiting_ GUARDED_BY(mu_);
 };
 
-// The page-lock of a piece of memory, now or once a device is used. The destructor unlocks it, and
-// must run while the memory is still mapped and no device reads it. The PageLocking must outlive
-// it.
+// The page-lock of a piece of memory, now or once a device is used. The destructor unlocks the
+// memory, and must run while the memory is still mapped and no device reads it. The PageLocking
+// object must outlive this object.
 class PageLock {
  public:
   ~PageLock();

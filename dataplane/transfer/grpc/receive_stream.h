@@ -32,7 +32,7 @@ class ReceiveStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
 
   void Grant(Credits credits);
   void Recall();
-  // No event begins after it returns. Notifies the worker if the link is still open.
+  // After it returns, no event begins. Notifies the worker if the link is still open.
   void Close();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's end of a shm link. Elements are read in the memory where the worker wrote or keeps
 // them: only their heads are copied, so that a head cannot change after its check. Frames, errors
-// and elements with large heads are copied out, and their slots return.
+// and elements with large heads are copied out, and their slots are returned.
 //
 // kReceived goes into the ring just before the event. From the event on, the reader may overwrite
 // the element, and the worker must no longer treat the element as in doubt, even if this process

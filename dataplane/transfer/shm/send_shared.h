@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of this process's own SharedPool that one link offers to its client: the segments that
-// the client has mapped, and the slots that it has. A loan keeps such a slot until the client has
-// returned the slot or, after the link's end, until the client has released all of its slots or is
-// dead.
+// the client has mapped, and the slots that the client has. A loan keeps such a slot until the
+// client has returned the slot or, after the link's end, until the client has released all of its
+// slots or is dead.
 #pragma once
 
 #include <cstdint>

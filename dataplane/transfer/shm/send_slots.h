@@ -32,8 +32,8 @@ class SendSlots : public Pool, public SlotOwner, public std::enable_shared_from_
   ~SendSlots() override;
 
   // Adds a segment from the client, of at most `most_bytes`, with all slots free. InvalidArgument
-  // if the segment is impossible or larger, or if its number is in use; ResourceExhausted above
-  // this process's limit on shared memory, or if the segment cannot be mapped.
+  // if the segment is impossible or larger, or if its number is in use; ResourceExhausted if the
+  // segment would exceed this process's limit on shared memory, or cannot be mapped.
   absl::Status Add(uint64_t number, uint64_t slots, uint64_t body_bytes, size_t most_bytes,
                    const Descriptor& segment);
 

@@ -49,7 +49,7 @@ void SlotDemand::AskForMissed(const Sent& sent) {
 void SlotDemand::Ask(const SlotRoom& room, size_t queued) {
   if (asked_.has_value()) return;
   // The number of slots that may be sent before one must return, plus a few that are read
-  // meanwhile; and at least as many as each slot needs to rest (free_slots.h).
+  // meanwhile; but at least RestBytes() in total, so that each slot can rest (free_slots.h).
   const uint64_t in_use = room.kind == WordKind::kFrame
                               ? 4  // they return immediately
                               : std::max<uint64_t>(queued, most_credits_) + 3;

@@ -43,10 +43,11 @@ class SlotSender {
   bool gone() const { return gone_; }
   const std::shared_ptr<SendSlots>& slots() const { return slots_; }
 
-  // On the serving thread of the loop. The client is admitted: begins to send. `reads_shared`: the
-  // client maps segments of this process.
+  // On the serving thread of the loop:
+  // The client is admitted: begins to send. `reads_shared`: the client maps segments of this
+  // process.
   void Start(std::shared_ptr<Channel> channel, bool reads_shared);
-  // Sends the open frame if it is time.
+  // Sends the open frame if its time limit has passed.
   void FlushFrame(Loop::Nanoseconds now);
   // Returns the time by which FlushFrame() must be called.
   Loop::Nanoseconds flush_at() const { return flush_at_.load(std::memory_order_seq_cst); }
@@ -67,8 +68,8 @@ class SlotSender {
 
   // Returns the reason given to Close() once everything before it is in the ring; else nullopt.
   std::optional<absl::Status> ClosedFor() const;
-  // REQUIRES: gone(). Returns the reason for the end; nullopt while a thread still sends, which
-  // wakes the loop.
+  // REQUIRES: gone(). Returns the reason for the end; nullopt while a thread is still sending,
+  // which then wakes the loop.
   std::optional<absl::Status> End();
   // Returns the elements and errors that the client has not received. The loop keeps the slots of
   // this process's segments that the client has, until `peer` (its pidfd) reports its death or the

@@ -29,7 +29,7 @@ enum class PacketKind : uint32_t {
   kGreeting = 1,
   kSegment = 2,  // a: its number; b: slots; c: bytes of a body. Descriptor: the segment
   kGoodbye = 3,  // the client closes the link on purpose
-  kMapped = 4,   // a: number of a kShared; b: a status code; text: its message. Not OK: it is not
+  kMapped = 4,   // a: number of a kShared; b: a status code; text: its message. Not OK: not
                  // mapped, and no more kShared are wanted on this link
   // Worker to client.
   kWelcome = 16,

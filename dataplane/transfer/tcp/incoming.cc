@@ -65,8 +65,8 @@ bool Incoming::TakeAhead() {
   return true;
 }
 
-// Reads the rest of a body and the next head in one call, so that a body's bytes are read only to
-// their place.
+// Reads the rest of a body and the next head in one call, so that the bytes of a body are read
+// directly into their place.
 absl::StatusOr<Incoming::Got> Incoming::Receive(int fd) {
   iovec parts[3];
   size_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that arrive over a connection. A body is read directly to its final place: the head
+// Messages that arrive over a connection. A body is read directly into its final place: the head
 // arrives first, then the caller chooses the place of the body.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace penstock::transfer::tcp {
 class Incoming {
  public:
   // A read takes up to `ahead_bytes` bytes more than were requested, if they have arrived, so that
-  // several small messages take one system call. Use 0 if bodies must be read directly to their
+  // several small messages take one system call. Use 0 if bodies must be read directly into their
   // places.
   explicit Incoming(size_t ahead_bytes = 0) : ahead_buffer_(ahead_bytes) {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a link's messages to its first connection: compresses them if that pays, adds heads and
-// checksums, and hands them to the socket.
+// Writes a link's messages to its first connection: compresses them if that pays off, adds heads
+// and checksums, and hands them to the socket.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ class Loop final : public EventLoop {
   using Clock = SteadyClock;
 
   // An object with a socket. Its methods are called on the loop's serving thread, one at a time,
-  // and it is kept alive during a call.
+  // and the object is kept alive during a call.
   class Member {
    public:
     virtual ~Member() = default;
@@ -32,7 +32,7 @@ class Loop final : public EventLoop {
     // read, write or accept until no more is possible, or use Call() to continue later.
     virtual void OnReady(uint32_t events) = 0;
     virtual void OnDeadline() = 0;
-    // Returns true if a thread may wait for its events.
+    // Returns true if a thread may wait for the events of this member.
     virtual bool is_link() const { return true; }
 
    private:
@@ -45,7 +45,7 @@ class Loop final : public EventLoop {
     kWaitingThreads,  // threads that poll (polling.h), else its own thread
     kOwnThread,       // only this thread, in parallel with other loops
   };
-  // Unavailable if the system has no thread or descriptor for it.
+  // Unavailable if the system has no thread or descriptor for the loop.
   static absl::StatusOr<std::shared_ptr<Loop>> Start(ServedBy by = ServedBy::kWaitingThreads);
   ~Loop() override { Stop(); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's end of a link. The loop reads each block straight into a slot. Grant() and Recall()
-// write to the socket at once. Large elements may arrive over further connections
+// write to the socket immediately. Large elements may arrive over further connections
 // (receive_stripe.h); a message on this connection announces their turn.
 #pragma once
 

@@ -19,14 +19,14 @@ namespace penstock::transfer::tcp {
 // Used by the thread that serves the link, except Close().
 class ReceiveStripes {
  public:
-  // At most one connection for each loop, which serves it.
+  // Opens at most one connection per loop. The loop serves its connection.
   explicit ReceiveStripes(std::vector<std::shared_ptr<Loop>> loops) : loops_(std::move(loops)) {}
 
   bool wanted() const { return !loops_.empty(); }
   // The worker offers connections: begins to open them. DataLoss if they were not requested.
   absl::Status Open(const StripeKey& key, const Endpoint& worker, const ReceiveStripe::Link& link);
-  // The next element comes over that connection. DataLoss if there is no connection with that
-  // number.
+  // The next element comes over the connection that `striped` names. DataLoss if there is no such
+  // connection.
   absl::Status Await(const Striped& striped);
   bool awaits() const { return awaited_ != nullptr; }
   // Takes the awaited element; nullopt if it has not arrived yet. REQUIRES: awaits().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker object's address as text, for the control plane. UCX hardly checks an address before it
-// uses it, so the text contains a checksum.
+// A worker object's address as text, for the control plane. UCX hardly checks the addresses that it
+// uses, so the text contains a checksum.
 #pragma once
 
 #include <string>

@@ -53,10 +53,10 @@ class Worker {
   class Events {
    public:
     virtual ~Events() = default;
-    // `head` and `data` are invalid after it returns.
+    // `head` and `data` are invalid after OnMessage() returns.
     virtual void OnMessage(std::string_view head, absl::Span<const std::byte> data) = 0;
-    // If it returns true, Receive() or Release() must follow. If it returns false, the message is
-    // dropped, and its sender sees success.
+    // If OnOffered() returns true, Receive() or Release() must follow. If it returns false, the
+    // message is dropped, and the message's sender sees success.
     virtual bool OnOffered(std::string_view head, size_t bytes, Offered offered) = 0;
     // Nothing more can be sent to the peer, which must then be closed.
     virtual void OnFailed(Peer peer, const absl::Status& status) = 0;
@@ -70,7 +70,7 @@ class Worker {
   // Returns the maximum size of a message's head in bytes.
   virtual size_t max_head_bytes() const = 0;
 
-  // Any thread. Ends the present Sleep(), or else the next one.
+  // Any thread. Ends the current Sleep() or, if there is none, the next Sleep().
   virtual void Wake() = 0;
   // Returns true if there was an event.
   virtual bool Progress() = 0;
@@ -113,9 +113,9 @@ class Fabric {
   virtual ~Fabric() = default;
   virtual const std::string& release() const = 0;  // of the loaded library: "1.13.1"
   virtual const std::string& path() const = 0;     // the file it was loaded from
-  // Returns true if a peer that never answered may be closed, and its worker object destroyed. UCX
-  // before 1.14 aborts in that case (openucx/ucx#8175). Such a release would also abort if UCX
-  // itself gave up on a peer, which never happens here.
+  // Returns true if a peer that never answered may be closed, and the worker object that connected
+  // to that peer may be destroyed. UCX before 1.14 aborts in that case (openucx/ucx#8175). Such a
+  // release would also abort if UCX itself gave up on a peer, which never happens here.
   virtual bool closes_unanswered() const = 0;
   // Returns true if UCX was built with CUDA, found CUDA's driver, and was opened for GPU memory.
   virtual bool knows_cuda() const = 0;
@@ -131,8 +131,8 @@ class Fabric {
 
 // The function that the library exports under kOpenFabric. `version` is the caller's
 // kFabricVersion: nullptr and FailedPrecondition if the library's kFabricVersion is different. If
-// `gpu` is true, UCX recognizes GPU memory, if its build can. NotFound if UCX finds no such lanes
-// on this machine.
+// `gpu` is true, UCX recognizes GPU memory, if its build can. NotFound if UCX finds no device for
+// `lanes` on this machine.
 inline constexpr uint32_t kFabricVersion = 5;
 inline constexpr char kOpenFabric[] = "penstock_open_ucx";
 using OpenFabric = Fabric*(uint32_t version, Lanes lanes, bool gpu, absl::Status* status);

@@ -3,7 +3,7 @@
 // seven checks, called rungs, made in order on the slots that receive a replica's elements; the
 // last check reports the result. At the first check that fails, bodies are staged instead: received
 // in a host slot and copied by the device (dataplane/memory/device/device_copy_engine.h). No call
-// fails because of that.
+// fails for this reason.
 //
 // GpuDirectCalls is the interface to the calls; gpu_direct_calls.h implements it with UCX and
 // CUDA's driver. Bodies are then received in inbox.cc.

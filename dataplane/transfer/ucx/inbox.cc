@@ -12,8 +12,8 @@
 namespace penstock::transfer::ucx {
 namespace {
 
-// An announced element that has not arrived within this time is taken as lost. Once the last link
-// to its worker ends, the limit is shorter (kLastFetchTimeout).
+// An announced element that has not arrived within this time counts as lost. Once the last link to
+// its worker ends, the limit is shorter (kLastFetchTimeout).
 constexpr std::chrono::seconds kFetchTimeout(60);
 // The time limit for elements that were in transit when the last link to a worker was destroyed.
 constexpr std::chrono::seconds kLastFetchTimeout(5);
@@ -203,7 +203,7 @@ void Inbox::Fetched(Fetching& fetching) {
   const Head head = fetching.head;
   const absl::Status status = fetching.status;
   idle_.push_back(&fetching);
-  // A receive that fails because its peer is lost tells nothing about the device.
+  // A receive that fails because its peer is lost says nothing about the device.
   if (place.has_value() && (status.ok() || peers_.IsOpen(fetching.peer))) place->OnReceived(status);
   if (!status.ok()) return peers_.FailReceive(fetching.peer, status, std::move(loan));
   const std::shared_ptr<Link> link = links_.Find(head);

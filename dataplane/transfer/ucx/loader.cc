@@ -33,7 +33,7 @@ std::string OwnFile() {
   return in_program ? "/proc/self/exe" : own.dli_fname;
 }
 
-// Returns an empty path if there is none.
+// Returns the library's path; empty if the library was not found.
 std::string FindLibrary() {
   if (const char* named = std::getenv("PENSTOCK_UCX_MODULE"); named != nullptr && *named != '\0') {
     return named;

@@ -45,7 +45,7 @@ struct Device {
 // and closes each device. Fails with
 //   Unimplemented       this program was built without the headers of libibverbs,
 //   NotFound            the library cannot be opened,
-//   FailedPrecondition  it is older than rdma-core 33,
+//   FailedPrecondition  the library is older than rdma-core 33,
 //   Unavailable         the kernel has no RDMA: the library returns no list at all.
 absl::StatusOr<std::vector<Device>> ListDevices();
 

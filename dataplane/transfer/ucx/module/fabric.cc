@@ -65,7 +65,7 @@ absl::Status ApplyDefaults(ucp_config_t* config, Lanes lanes, bool gpu) {
     RETURN_IF_ERROR(Apply(config, {{"MAX_RNDV_RAILS", "1"}}));
   }
   // UCX distinguishes GPU memory from host memory only with this transport. A UCX build without
-  // this transport ignores its name.
+  // cuda_copy ignores this entry.
   const std::string with = gpu ? ",cuda_copy" : "";
   switch (lanes) {
     case Lanes::kRdma:
