@@ -26,7 +26,7 @@ std::optional<int> FindDeviceInUse();
 // already uses, or 0 if it uses none yet.
 absl::StatusOr<int> DeviceInUse();
 
-// Returns how device memory was allocated; kDevice if the driver cannot tell.
+// Returns the kind of the device memory at `address`; kDevice if the driver cannot tell.
 MemoryKind KindOfDeviceMemory(const void* address);
 
 // Returns a device's attribute, one of CUdevice_attribute; 0 if the driver does not know it.

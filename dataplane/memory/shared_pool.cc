@@ -106,7 +106,7 @@ absl::StatusOr<Loan> SharedPool::LendBlock(size_t head_bytes, size_t body_bytes)
   if (head_bytes + body_bytes >= kFrameBelow && head_bytes <= kHeadRoom) {
     if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;
     if (Grow(body_bytes)) {
-      // If no slot is free, other threads took all the new ones.
+      // If no slot is free, other threads have taken all the new slots.
       if (Loan loan = LendFree(head_bytes, body_bytes)) return loan;
     }
   }

@@ -33,7 +33,7 @@ class ElementReceiver {
   // These two methods are for a link over several connections, where an element may begin to arrive
   // before its turn. Call BeginEarly(), on any thread, when such an element begins to arrive, and
   // UseInTurn() when the turn of such an element comes, even if the element has not begun to
-  // arrive. Both return DataLoss if more elements arrive than there are credits.
+  // arrive. Both methods return DataLoss if more elements arrive than there are credits.
   absl::Status BeginEarly();
   absl::Status UseInTurn();
 

@@ -2,7 +2,7 @@
 // Protocols from shared libraries outside the tree; docs/transports.md walks through writing one. A
 // library exports two functions. The first reports the interface that the library was built
 // against, and is checked before the second is called; the second registers the library's
-// transport. One line defines both:
+// transport. One line defines both functions:
 //
 //   PENSTOCK_EXPORT_TRANSPORT(std::make_unique<RelayTransport>())
 #pragma once
@@ -25,7 +25,7 @@ namespace penstock::transfer {
 inline constexpr int kTransportInterface = 2;
 
 // Returns the stamp of the interface as this compiler sees it. Hidden, so that a library returns
-// its own stamp and not that of the program that loads it.
+// its own stamp and not the stamp of the program that loads it.
 __attribute__((visibility("hidden"))) inline std::string TransportStamp() {
   return absl::StrCat("penstock transport interface ", kTransportInterface, ", Abseil ",
                       ABSL_LTS_RELEASE_VERSION, ", C++ ABI ", __GXX_ABI_VERSION, "/",

@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// What CUDA's driver and the kernel report about a GPU.
+// The facts that CUDA's driver and the kernel report about a GPU.
 struct GpuDirectFacts {
   bool rdma_supported = false;     // CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED
   bool dma_buf_supported = false;  // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, and kernel support

@@ -38,7 +38,7 @@ class Refusal : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 };
 
-// Accepts calls and keeps those that have not ended.
+// Accepts calls, and keeps the calls that have not ended.
 class LinkService : public grpc::CallbackGenericService, public SendStream::Owner {
  public:
   LinkService(Listener::Accept accept, UnauthenticatedLimits limits)
@@ -60,7 +60,7 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
     return stream;
   }
 
-  // Closes all links, and breaks those whose clients do not read.
+  // Closes all links, and breaks the links whose clients do not read.
   void Stop() {
     MutexLock lock(mu_);
     stopped_ = true;

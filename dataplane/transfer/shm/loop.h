@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop that serves all shm links of a process, both ends: it watches rings, sockets and the
-// ends of processes. A side that sleeps is woken by a packet on the link's socket.
+// The loop that serves both ends of all shm links of a process. It watches rings, sockets and the
+// exits of other processes. A side that sleeps is woken by a packet on the link's socket.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words between the two sides of a link in its rings. One 64-bit word is one message, so that a
-// message is read once, as a whole, and then checked.
+// The words that the two sides of a link exchange through its rings. One 64-bit word is one
+// message, so that a message is read once, as a whole, and then checked.
 //
 //   bits 60–63  the kind (WordKind)
 //   a slot:     32–59 its number, 12–31 its generation, 0–11 head bytes / 64

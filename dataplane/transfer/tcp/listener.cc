@@ -39,7 +39,7 @@ class Acceptor : public Loop::Member,
 
   absl::Status Open() { return loop_->Add(socket_, shared_from_this()); }
 
-  // Closes all links, breaks those whose clients do not read, and returns when none is left.
+  // Closes all links, breaks the links whose clients do not read, and returns when no link is left.
   void Close() {
     const absl::Status reason = absl::UnavailableError("the worker has stopped");
     for (const std::shared_ptr<SendSocket>& link : Stop()) link->Close(reason);

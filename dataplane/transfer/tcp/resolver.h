@@ -18,7 +18,7 @@ class Resolver {
  public:
   using Done = std::function<void(absl::StatusOr<std::vector<Endpoint>>)>;
 
-  ~Resolver();  // waits for the running lookup; drops the others
+  ~Resolver();  // waits for the running lookup; drops all other lookups
 
   // Calls `done` once: before LookUp() returns if the host is given as a number, else on the
   // resolver's thread. If that thread cannot be started, `done` gets ResourceExhausted before

@@ -60,7 +60,8 @@ class UcxListener final : public Listener, public SendEnd::Owner {
     none_.NotifyAll();
   }
 
-  // Closes all links, breaks those whose clients do not answer, and returns when none is left.
+  // Closes all links, breaks the links whose clients do not answer, and returns when no link is
+  // left.
   void CloseLinks() {
     const absl::Status reason = absl::UnavailableError("the worker has stopped");
     for (const std::shared_ptr<SendEnd>& link : Stop()) link->Close(reason);

@@ -51,7 +51,7 @@ class Peers {
   // Fails the peers whose ports have gone down.
   void LookAtPorts(Clock::time_point now);
 
-  // Begins to close all peers; returns the number of those that UCX can close.
+  // Begins to close all peers; returns the number of peers that UCX can close.
   size_t BeginClosingAll();
   // The number of all peers, and the number of peers that have been closed since HandleEnded().
   size_t size() const { return peers_.size(); }

@@ -11,7 +11,7 @@
 
 namespace penstock::transfer::ucx {
 
-// OK, or Unavailable with `what` and UCX's text.
+// Returns OK, or Unavailable with `what` and UCX's text.
 inline absl::Status ToStatus(ucs_status_t status, std::string_view what) {
   if (status == UCS_OK) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(absl::string_view(what.data(), what.size()), " (",
