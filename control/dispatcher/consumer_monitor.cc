@@ -11,14 +11,15 @@
 namespace penstock::control {
 namespace {
 
-// Returns the silence after which a consumer is suspected. It is less than two heartbeats, so that
-// a dead consumer is noticed within two seconds. It is never less than with the default interval,
-// because messages may be slightly late on a busy machine.
+// Returns the silence after which a consumer is suspected. This time is shorter than two heartbeat
+// intervals, so that with the default interval a dead consumer is noticed within two seconds. For
+// shorter intervals the time is the same as for the default, because messages may be slightly late
+// on a busy machine.
 absl::Duration SuspectAfter(absl::Duration heartbeat_interval) {
   return std::max(absl::Milliseconds(1750), heartbeat_interval * 7 / 4);
 }
 
-// Returns whether the other consumers wait for this reader.
+// Returns whether other consumers wait for this reader.
 bool IsWaitedFor(const IterationState& iteration, const protocol::ReaderRecord& reader) {
   return iteration.record.coordinated() && reader.consumer >= 0 && reader.reads() &&
          !iteration.record.closed;
@@ -85,7 +86,7 @@ void ConsumerMonitor::Heard(Transaction& txn, const ClientPeer& peer) {
 void ConsumerMonitor::Joined(Transaction& txn, const std::shared_ptr<ClientPeer>& peer) {
   audit_.Forget(peer->iteration);
   Heard(txn, *peer);
-  // Sent even if no consumer is lost, because the client may not know that yet.
+  // Sends the list even if it is empty, because the client may still have an older list.
   txn.Send(peer, suspicions_.Of(peer->iteration, options_.now()));
 }
 

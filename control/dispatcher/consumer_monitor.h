@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monitors the consumers of coordinated reads: which ones are no longer heard from, and whether all
-// return the same steps. Guarded by the core's lock.
+// Monitors the consumers of coordinated reads: finds consumers that are no longer heard from, and
+// checks that all consumers return elements of the same row in the same step. The core's lock
+// guards it.
 #pragma once
 
 #include "control/dispatcher/liveness.h"
@@ -15,13 +16,13 @@ class ConsumerMonitor {
   ConsumerMonitor(const SharedState& shared, const Liveness& liveness)
       : shared_(shared), liveness_(liveness) {}
 
-  // Tells the other consumers that the consumer of that session is no longer heard from.
+  // Tells the other consumers that the consumer with the session `key` is no longer heard from.
   void Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Cause& cause);
   void SuspectSilent(Transaction& txn, absl::Time now);
   void DeclareDead(Transaction& txn, const SessionKey& key, absl::Time heard);
   void Heard(Transaction& txn, const ClientPeer& peer);
-  // Forgets the steps that the consumer reported before, because its process may have restarted at
-  // an earlier step. Sends it the lost consumers.
+  // Forgets the steps that consumers of the iteration have reported, because the consumer's process
+  // may have restarted at an earlier step. Sends the consumer the list of lost consumers.
   void Joined(Transaction& txn, const std::shared_ptr<ClientPeer>& peer);
   bool IsLost(const ClientPeer& peer) const {
     return suspicions_.Knows(peer.iteration, peer.consumer);
@@ -30,7 +31,7 @@ class ConsumerMonitor {
     return suspicions_.Of(iteration, now);
   }
 
-  // Returns how consumers differ; empty: they do not.
+  // Returns a description of how the consumers' steps differ; empty if they do not.
   std::string AuditSteps(const ClientPeer& peer, const std::vector<StepMark>& marks);
   // Closes the sessions of all consumers with the same final error.
   void EndTornReading(Transaction& txn, IterationId iteration, const std::string& torn);

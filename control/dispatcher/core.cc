@@ -302,8 +302,8 @@ void Core::Sweep() {
   workers_.Estimate(txn, now);
 }
 
-// A worker whose stream broke and whose port refuses connections is dead: its lease need not
-// expire.
+// A worker whose stream broke and whose port refuses connections is dead. The dispatcher does not
+// wait until its lease expires.
 void Core::ProbeBrokenWorkers() {
   std::vector<std::pair<WorkerId, std::string>> broken;
   {

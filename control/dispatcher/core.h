@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dispatcher without a network: it takes requests and streams, and gives answers and pushed
-// messages. Under its one lock it checks, decides (control/protocol, control/policy), applies and
-// appends. A message leaves once the record that it depends on is durable, in the order of the
-// decisions. Under the lock it does no I/O, never waits, and reads no clock but CoreOptions::now.
+// The dispatcher without a network: it takes requests and streams, answers the requests, and sends
+// messages on the streams. Under its one lock it checks, decides (control/protocol,
+// control/policy), applies and appends. Messages leave in the order of the decisions, each as soon
+// as the record that it depends on is durable. Under the lock, the core does no I/O, never waits,
+// and reads no clock but CoreOptions::now.
 //
-// Each event is one Transaction (transaction.h). The core's parts handle it; each has one subject,
-// and no lock of its own.
+// Each event is one Transaction (transaction.h). The core's parts handle the event. Each part has
+// one subject, and no lock of its own.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,7 @@
 namespace penstock::control {
 
 // The dispatcher's state and its handling of events. Any thread may call any method. Callbacks run
-// on the journal's thread or inside a call, in order, one at a time; they must not block.
+// in order and one at a time, on the journal's thread or inside a call. They must not block.
 class Core {
  public:
   template <class Answer>
@@ -47,7 +48,7 @@ class Core {
   // applied.
   static absl::StatusOr<std::unique_ptr<Core>> Open(CoreOptions options,
                                                     std::unique_ptr<Journal> journal);
-  ~Core();  // answers everything that still waits with Unavailable
+  ~Core();  // answers all requests that still wait with Unavailable
 
   // --- Requests ---
   void RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done);
@@ -64,24 +65,24 @@ class Core {
   std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientStreamWriter> writer);
   void OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message);
   void OnClosed(const std::shared_ptr<ClientPeer>& peer);
-  // Ends the session because a message on its stream cannot be read; `why` is the reason.
+  // Ends the session because a message on its stream cannot be read, for the reason `why`.
   void OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why);
-  // Declares that streams end from now on because the dispatcher is stopping, so that no client is
+  // Announces that the dispatcher is stopping. No client whose stream ends after this call is
   // suspected.
   void BeginToLeave();
   std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerStreamWriter> writer);
   void OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message);
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
-  // Ends only the stream because a message on it cannot be read; `why` is the reason. The worker
-  // opens another stream and repeats its messages.
+  // Ends the stream, but not the session, because a message on the stream cannot be read, for the
+  // reason `why`. The worker opens another stream and repeats its messages.
   void OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why);
 
   // --- Time ---
   // Finds dead clients and workers, and jobs that no process needs. Called several times a second,
   // by one thread.
   void Sweep();
-  // Finds dead workers before their lease ends. Called as often as Sweep(), but by another thread,
-  // because it takes as long as port_refuses() does and leases must expire meanwhile.
+  // Finds dead workers before their leases expire. Called as often as Sweep(), but by another
+  // thread, because port_refuses() may block and leases must expire meanwhile.
   void ProbeBrokenWorkers();
 
   int NumWorkers() const;  // connected
@@ -95,7 +96,7 @@ class Core {
   void OnDurable(absl::StatusOr<uint64_t> sequence);
   void Deliver();
   void OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat heartbeat);
-  // The quota that holds the job back, as text; empty: none.
+  // Returns the quota that holds the job back, as text; empty if there is none.
   std::string SlowedBy(const JobRecord& job) const REQUIRES(mu_);
 
   const CoreOptions options_;
@@ -117,11 +118,11 @@ class Core {
   SessionManager sessions_ GUARDED_BY(mu_);
   WorkerManager workers_ GUARDED_BY(mu_);
 
-  // Open transactions, including those that wait for mu_, and how often there was none. While at
-  // least one is open, received messages may still be unread.
+  // The number of open transactions, including transactions that wait for mu_, and how often this
+  // number has dropped to 0. While a transaction is open, received messages may still be unread.
   std::atomic<int> transactions_ = 0;
   std::atomic<uint64_t> idles_ = 0;
-  std::atomic<ThreadId> appending_{};  // in journal_->Append, under mu_
+  std::atomic<ThreadId> appending_{};  // the thread that is in journal_->Append, under mu_
 };
 
 }  // namespace penstock::control

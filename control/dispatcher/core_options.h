@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of a dispatcher's core: the times of leases, heartbeats and clean-up, the
 // limits of its journal, and the outside world as functions. DispatcherConfig (penstock/server.h)
-// sets what users may set.
+// has the options that users may set.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ struct CoreOptions {
   absl::Duration worker_timeout = kWorkerTimeout;
   absl::Duration heartbeat_interval = kHeartbeatInterval;
   absl::Duration job_gc_timeout = absl::Minutes(5);
-  // If not empty: the addresses that workers may have. Their number is the number of shards.
+  // If not empty: the addresses that workers may have. The number of addresses is the number of
+  // shards.
   std::vector<std::string> worker_addresses;
   DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
   bool gc_dynamic_sharding_jobs = false;
@@ -35,23 +36,24 @@ struct CoreOptions {
   // is kept while no job reads it.
   absl::Duration abandoned_job_ttl = absl::InfiniteDuration();
   absl::Duration dataset_ttl = absl::InfiniteDuration();
-  // A longer time between two sweeps means that the dispatcher itself was stalled. For short
-  // timeouts the bound is lower (Liveness::Stall()).
+  // If the time between two sweeps is longer than this, the dispatcher itself was stalled. If
+  // timeouts are short, the bound is lower (Liveness::Stall()).
   absl::Duration stall = absl::Seconds(3);
   // Once a reader has been unable to reach a worker for this long, that worker's partitions move to
   // other workers, if there are any.
   absl::Duration unreached_timeout = absl::Seconds(15);
-  // When the journal gets a snapshot (control/policy/snapshots.h), and the maximum size of a record
-  // in bytes.
+  // After how many records the journal gets a snapshot (control/policy/snapshots.h), and the
+  // maximum size of a record in bytes.
   uint64_t records_per_snapshot = kRecordsPerSnapshot;
   size_t record_bytes = kMostRecordBytes;
-  // A rule to break, for the test that counts losses (control/protocol/rules.h).
+  // The rule that the protocol breaks, for the test that counts losses (control/protocol/rules.h).
   protocol::Broken broken = protocol::Broken::kNone;
 
   std::function<absl::Time()> now;
   std::function<uint64_t()> random;
-  // Returns whether a connection to "host:port" is refused: no process listens there any more. May
-  // block, for example while it resolves the host name. Only ProbeBrokenWorkers() calls it.
+  // Returns whether a connection to "host:port" is refused, because no process listens there any
+  // more. May block, for example while the host name is resolved. Only ProbeBrokenWorkers() calls
+  // it.
   std::function<bool(const std::string& address)> port_refuses;
   // Called once when the journal cannot be written. After that the dispatcher answers nothing.
   std::function<void(const absl::Status&)> on_failure;

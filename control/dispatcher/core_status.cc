@@ -15,7 +15,8 @@
 namespace penstock::control {
 namespace {
 
-// How many past iterations of a job are listed; the earlier ones are summed up.
+// The number of a job's past iterations that are listed one by one. Earlier iterations are summed
+// up.
 constexpr size_t kPastShown = 100;
 
 PartitionStatus StatusOf(const IterationState& iteration, size_t p,
@@ -60,13 +61,13 @@ std::string WaitsFor(const ConsumersLost& lost, const protocol::IterationContext
   return absl::StrJoin(parts, ", ");
 }
 
-// Describes what any other iteration waits for; empty: nothing.
+// Describes what an iteration of any other job waits for; empty if it does not wait.
 std::string WaitsFor(const IterationStatus& status, bool has_workers) {
   if (status.finished) return "";
   if (status.readers.empty()) return "a reader";
   if (status.closed) return "";
   if (status.partitions.empty()) return has_workers ? "" : "a worker";
-  std::map<std::string, std::vector<std::string>> partitions;  // by what they wait for
+  std::map<std::string, std::vector<std::string>> partitions;  // the key: what they wait for
   for (const PartitionStatus& partition : status.partitions) {
     if (partition.waits_for.empty()) continue;
     partitions[partition.waits_for].push_back(absl::StrCat(partition.partition.value()));

@@ -29,7 +29,8 @@ std::string NewId(const State& state, std::string_view name_space) {
   }
 }
 
-// Returns the id of the existing dataset that the request gets; empty if it needs a new one.
+// Returns the id of the existing dataset that the request refers to; empty if the request needs a
+// new dataset.
 absl::StatusOr<std::string> FindExisting(const State& state,
                                          const RegisterDatasetRequest& request) {
   if (request.definition.size() > kMaxDefinitionBytes) {
@@ -49,7 +50,7 @@ absl::StatusOr<std::string> FindExisting(const State& state,
   if (there == nullptr) return std::string();
   if (Equal(*there, request.summary)) return request.dataset_id;
   if (request.replace) return std::string();
-  // Files are listed once: a later client reads the files that the first one saw.
+  // Files are listed once: a later client reads the files that the first client saw.
   if (there->summary.fingerprint == request.summary.fingerprint) return request.dataset_id;
   return absl::InvalidArgumentError(absl::StrCat(
       "dataset id ", request.dataset_id, " has a different definition: they differ in ",

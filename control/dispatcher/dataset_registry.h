@@ -13,12 +13,13 @@ class DatasetRegistry {
 
   absl::StatusOr<RegisterDatasetAnswer> Register(Transaction& txn,
                                                  const RegisterDatasetRequest& request);
-  // Returns null if there is none. A client is about to read it, so it counts as used.
+  // Returns null if there is no such dataset. Otherwise the dataset counts as used, because a
+  // client is about to read it.
   std::shared_ptr<const DatasetRecord> Find(const std::string& id, uint64_t edition);
   absl::Status Unregister(Transaction& txn, const std::string& id);
   // Forgets datasets that no job has read for dataset_ttl.
   void CollectUnused(Transaction& txn, absl::Time now);
-  // Returns the time until the dataset is forgotten unless a job reads it; infinite if it is in
+  // Returns the time after which the dataset is forgotten if no job reads it; infinite if it is in
   // use.
   absl::Duration GoesIn(const std::string& id, absl::Time now) const;
 

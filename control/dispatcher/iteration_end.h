@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends an iteration before its readers have everything, or forgets it. Changes with what must end
-// together with an iteration.
+// Ends an iteration before its readers have all elements, or forgets it. Its one reason to change:
+// the set of things that end together with an iteration.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace penstock::control {
 
-// Transaction::EndOf() makes it. Does not outlive the transaction.
+// Made by Transaction::EndOf(). Must not outlive the transaction.
 class IterationEnd {
  public:
   struct Parts {
@@ -28,11 +28,11 @@ class IterationEnd {
       : parts_(parts), iteration_(iteration) {}
 
   void TakeFromWorkers();
-  // Ends the sessions of all its clients.
+  // Ends the sessions of all clients of the iteration.
   void CloseSessions(const absl::Status& reason);
-  // Ends it for good; all its clients get `reason`.
+  // Ends the iteration for good. All its clients get `reason`.
   void Fail(const absl::Status& reason);
-  // Forgets what is known of it outside its record.
+  // Forgets all data about the iteration outside its record.
   void Forget();
 
  private:

@@ -12,9 +12,10 @@
 
 namespace penstock::control {
 
-// Returns whether a named job that has been read, and is not over, may be forgotten once nobody
-// reads it. False if a trainer may come back for its part: with ack_mode = on_commit, and in mode
-// DYNAMIC (except with cross_trainer_cache) unless gc_dynamic_sharding_jobs is set.
+// Returns whether a named job that is not over may be forgotten once nobody reads it. False if
+// nobody has read the job yet, or if a trainer may come back for its part, in these cases: with
+// ack_mode = on_commit; or in mode DYNAMIC without cross_trainer_cache, unless
+// gc_dynamic_sharding_jobs is set.
 bool JobRegistry::Collectable(const JobRecord& job) const {
   const JobTerms& terms = job.terms;
   const bool history = terms.mode == ShardingPolicy::kDynamic && !terms.cross_trainer_cache;
@@ -70,11 +71,12 @@ std::string JobRegistry::OwedOf(JobId job) const {
   return absl::StrJoin(parts, ", ");
 }
 
-// Forgets jobs without readers. After job_gc_timeout, the elements that closed iterations still owe
-// are given up. With ack_mode = on_commit the next reader gets them instead. Jobs that are over,
-// anonymous or Collectable() are forgotten then; other jobs after abandoned_job_ttl.
+// Forgets jobs without readers. After job_gc_timeout, elements that closed iterations still owe are
+// given up, except with ack_mode = on_commit: then the next reader gets them. Jobs that are over,
+// anonymous or Collectable() are forgotten after job_gc_timeout, other jobs after
+// abandoned_job_ttl.
 void JobRegistry::Collect(Transaction& txn, absl::Time now) {
-  std::vector<std::pair<JobId, absl::Duration>> idle;  // with the time since it was last read
+  std::vector<std::pair<JobId, absl::Duration>> idle;  // with the time since the job was last read
   for (const auto& [id, job] : state_.jobs) {
     bool read = false;
     for (IterationId of : state_.IterationsOf(id)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides a job in a static mode into shards, and checks which workers a client reads.
+// Divides a job in a static mode into shards, and checks that a client reads suitable workers.
 #include <algorithm>
 #include <numeric>
 #include <set>

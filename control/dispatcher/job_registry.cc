@@ -16,11 +16,11 @@
 namespace penstock::control {
 namespace {
 
-// The maximum number of partitions that a request may ask for: all partitions of a job are opened
-// at once.
+// The maximum number of partitions that a request may ask for. It is limited because all these
+// partitions are opened at once.
 constexpr int64_t kMostPartitions = 1 << 12;
 
-// Checks that a dataset can be read in that mode at all.
+// Checks that the dataset can be read in `mode` at all.
 absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
   if (mode != ShardingPolicy::kDynamic) return absl::OkStatus();  // static: DivisionOf
   if (dataset.summary.plan.empty()) {
@@ -81,15 +81,15 @@ JobAnswer AnswerOf(const JobRecord& job, bool existed) {
           .existed = existed};
 }
 
-// A request names an existing job. Returns true if the request joins that job, false if it creates
-// a new job in its place, and an error if it may do neither. `is_read`: a client is reading the
-// job.
+// Handles a request that names an existing job. Returns true if the request joins that job, false
+// if the request creates a new job in its place, and an error if neither is allowed. `is_read`: a
+// client is reading the job.
 absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
                            const GetOrCreateJobRequest& request, const DatasetRecord& dataset,
                            const Restoration* restoration, bool is_read) {
   if (job.run_id != request.run_id) {
-    // The states contain the whole history of a restored job: nobody needs the leftovers of another
-    // launch.
+    // The states contain the whole history of a restored job, so nobody needs the job that another
+    // launch left.
     if (state.IsOver(job) || (restoration != nullptr && !is_read)) return false;
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job.name, " is not finished under run_id \"", job.run_id,
@@ -166,7 +166,7 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
   if (there != nullptr) {
     ASSIGN_OR_RETURN(const bool joins,
                      Joins(state_, *there, request, *dataset, restoration, IsRead(there->id)));
-    if (joins) return AnswerOf(*there, /*existed=*/true);  // a repeated request finds it again
+    if (joins) return AnswerOf(*there, /*existed=*/true);  // a repeated request finds its job
   }
   RETURN_IF_ERROR(CheckMode(*dataset, request.terms.mode));
   RETURN_IF_ERROR(CheckOrder(request.terms));

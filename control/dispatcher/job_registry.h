@@ -28,7 +28,7 @@ class JobRegistry {
 
   // --- Shards and their workers (job_division.cc) ---
 
-  // Checks that a client that reads local workers has one.
+  // Checks that a client that reads local workers has a local worker.
   absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const;
   // Unavailable while the client reads none of the `usable` workers.
   absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello,
@@ -37,10 +37,10 @@ class JobRegistry {
   // --- Jobs and iterations that nobody reads (job_collection.cc) ---
 
   void NoteRead(JobId job) { idle_since_.erase(job); }
-  // Retires finished iterations that no client is connected to.
+  // Retires finished iterations to which no client is connected.
   void RetireIterations(Transaction& txn);
   void Collect(Transaction& txn, absl::Time now);
-  // Returns for how long nobody has read the job; nullopt if it is being read.
+  // Returns the time since the job was last read; nullopt if it is being read.
   std::optional<absl::Duration> UnreadFor(JobId job, absl::Time now) const;
   // Returns how long the job is kept while nobody reads it.
   absl::Duration TimeToLive(const JobRecord& job) const;
@@ -52,10 +52,10 @@ class JobRegistry {
   void TakeFromWorkers(Transaction& txn, JobId job);
   void Cancel(Transaction& txn, const JobRecord& job);
   void Forget(Transaction& txn, JobId job);
-  bool IsRead(JobId job) const;  // over some stream
+  bool IsRead(JobId job) const;  // by a client with an open stream
   const JobRecord* FindByText(const std::string& name_or_id) const;
   bool Collectable(const JobRecord& job) const;
-  std::string OwedOf(JobId job) const;  // for logs; empty: nothing
+  std::string OwedOf(JobId job) const;  // for logs; empty: owes nothing
 
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;

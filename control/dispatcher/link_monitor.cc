@@ -76,9 +76,9 @@ void LinkMonitor::MoveFromUnreached(Transaction& txn, PartitionPlacer& placer, a
     if (now - since < options_.unreached_timeout || !shared_.workers.contains(worker)) continue;
     // Nothing is known about the links of a silent reader.
     if (liveness_.SilenceOf(session, now) > 3 * options_.heartbeat_interval) continue;
-    // Elements in doubt on the link go to no reader until their partition is placed again. Until
-    // then other readers wait for them. If there are other readers, the partition is therefore
-    // placed again even if this reader is at fault or there is no other worker.
+    // Elements in doubt on the link go to no reader until their partition is placed again, and
+    // other readers wait for them. If there are other readers, the partition is therefore placed
+    // again even if this reader is at fault, or if there is no other worker.
     const bool others = iteration->record.shared() && HasOtherReaders(iteration->record, client);
     const bool avoids =
         ReachesOthers(session) &&

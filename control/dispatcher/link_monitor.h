@@ -23,16 +23,18 @@ class LinkMonitor {
   void Heard(const ClientPeer& peer, std::vector<LinkCounts> links, absl::Time now);
   void Forget(const SessionKey& key);
   void Forget(IterationId iteration);
-  // Called when the dispatcher was stalled: the time for which a link was down starts again.
+  // Called after a stall of the dispatcher. The time for which a link has been down is then counted
+  // from 0 again.
   void OnStall() { down_.clear(); }
 
   std::vector<LinkStatus> Of(const SessionKey& key) const { return links_.Of(key); }
   // Returns the workers that partitions of the iteration avoid because a reader cannot reach them.
   std::set<WorkerId> Unreached(IterationId iteration) const;
 
-  // Handles links on which a reader has been unable to reach a worker for unreached_timeout. The
-  // worker's partitions are placed again: on another worker if the reader reaches others; otherwise
-  // so that other readers get the elements in doubt.
+  // Handles readers that have been unable to reach a worker for unreached_timeout. If the reader
+  // reaches other workers, the worker's partitions are placed on another worker. Otherwise, if
+  // there are other readers, the partitions are placed again so that these readers get the elements
+  // in doubt.
   void MoveFromUnreached(Transaction& txn, PartitionPlacer& placer, absl::Time now);
 
  private:
@@ -44,8 +46,9 @@ class LinkMonitor {
   const State& state_ = shared_.state;
   const Liveness& liveness_;
   Links links_;                      // of clients that have a lease
-  std::map<Link, absl::Time> down_;  // since when, according to heartbeats
-  // Links that caused partitions to be placed again; the value says whether they avoid the worker.
+  std::map<Link, absl::Time> down_;  // down since this time, according to heartbeats
+  // Links that caused partitions to be placed again. The value: whether these partitions avoid the
+  // worker.
   std::map<Link, bool> unreached_;
 };
 

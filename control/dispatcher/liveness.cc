@@ -51,8 +51,9 @@ void Liveness::Forget(WorkerId worker) {
   workers_to_come_.erase(worker);
 }
 
-// A longer time between two sweeps means that the dispatcher itself was stalled. The bound is
-// shorter than the timeouts after which peers are declared dead, unless these are 500 ms or less.
+// If the time between two sweeps is longer than this, the dispatcher itself was stalled. The bound
+// is shorter than the timeouts after which peers are declared dead, unless a timeout is 500 ms or
+// less.
 absl::Duration Liveness::Stall() const {
   const CoreOptions& options = shared_.options;
   const absl::Duration timeout = std::min(options.worker_timeout, options.client_timeout);

@@ -16,7 +16,7 @@ class Liveness {
   // Starts all leases again after a recovery.
   void Begin();
 
-  void Joined(const SessionKey& key);  // with an accepted hello
+  void Joined(const SessionKey& key);  // its hello was accepted
   void Joined(WorkerId worker);
   void Heard(const SessionKey& key, absl::Time now) { clients_.Heard(key, now); }
   void Heard(WorkerId worker, absl::Time now) { workers_.Heard(worker, now); }
@@ -27,7 +27,7 @@ class Liveness {
   // was stalled. `idles`: how often the dispatcher has had no event to handle.
   bool NoteSweep(Transaction& txn, uint64_t idles, absl::Time now);
 
-  // Zero if unknown.
+  // Return zero for an unknown peer.
   absl::Duration SilenceOf(const SessionKey& key, absl::Time now) const {
     return clients_.SilentFor(key, now);
   }
@@ -37,17 +37,17 @@ class Liveness {
   std::vector<SessionKey> SilentClients(absl::Duration bound, absl::Time now) const {
     return clients_.Expired(now, bound);
   }
-  // Return the peers whose lease has expired. They stay until Forget().
+  // Return the peers whose lease has expired. They are returned until Forget() is called for them.
   std::vector<SessionKey> ExpiredClients(absl::Time now) const;
   std::vector<WorkerId> ExpiredWorkers(absl::Time now) const;
-  // Returns whether an expired peer is spared because a message from it waits for the lock, or
-  // because it has not said hello since the recovery.
+  // Return whether a peer whose lease has expired is spared, because a message from it waits for
+  // the lock, or because it may still say its first hello since the recovery.
   bool IsSpared(const SessionKey& key, absl::Time now) const;
   bool IsSpared(WorkerId worker, absl::Time now) const;
 
  private:
   absl::Duration Stall() const;
-  // `recovered`: it is the first hello, in this life, of a process that the journal names.
+  // `recovered`: this is the first hello in this life from a process that the journal names.
   void NoteHello(bool recovered, absl::Time now);
 
   const SharedState& shared_;
@@ -57,9 +57,9 @@ class Liveness {
   uint64_t idles_ = 0;  // at the last sweep
   absl::Time idle_at_ = absl::InfinitePast();
   bool overloaded_ = false;
-  // Workers and clients that the journal names and that have not said hello yet. They may all
-  // connect at once, which takes time: their leases begin at the first hello from any peer, and
-  // again at each hello from one of them.
+  // Workers and clients that the journal names and that have not said hello yet. If all of them
+  // connect at once, this takes time. Their leases therefore begin at the first hello from any
+  // peer, and begin again at each hello from a peer in these sets.
   std::set<WorkerId> workers_to_come_;
   std::set<SessionKey> clients_to_come_;
   absl::Time to_come_since_ = absl::InfiniteFuture();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identifies this life of the dispatcher (this start of this journal), and handles processes that
-// have heard from a different one. The core's lock guards it. Its one reason to change: the rules
+// Identifies this life of the dispatcher (this start from this journal), and handles processes that
+// have heard from a different life. The core's lock guards it. Its one reason to change: the rules
 // by which a journal is recognized.
 #pragma once
 
@@ -14,14 +14,15 @@ class Lives {
 
   void Begin(Transaction& txn);
 
-  // Returns the error for a process that has heard of records that this journal lacks.
+  // Returns the error for a process that has heard of records that are not in this journal.
   absl::Status Beyond(const Heard& heard) const;
-  // Fails all iterations, in all jobs, that began in an earlier life: elements that the missing
-  // records gave out would be given out again. `heard` shows that records are missing.
+  // Fails all iterations, in all jobs, that began in an earlier life, because elements that the
+  // missing records gave out would be given out again. `heard` shows that records are missing.
   void EndEarlier(Transaction& txn, const Heard& heard);
   // Checks that this journal has all records of the job that the process has heard of.
   absl::Status CheckHeard(const JobRecord& job, const Heard& heard) const;
-  // Checks that the hello is for that job, as this journal has it.
+  // Checks that the client began with `job` as this journal has it, and not with a different job of
+  // that id.
   absl::Status Check(Transaction& txn, const JobRecord& job, const ClientHello& hello);
 
  private:
@@ -30,7 +31,7 @@ class Lives {
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
-  IterationId first_iteration_;  // the first that may begin in this life
+  IterationId first_iteration_;  // the first id of iterations that begin in this life
 };
 
 }  // namespace penstock::control

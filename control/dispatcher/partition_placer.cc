@@ -12,18 +12,18 @@
 namespace penstock::control {
 namespace {
 
-// After kDeathsAmongOthers deaths of its workers without progress, a partition gets a worker for
-// itself. After kDeathsAlone deaths of such workers its iteration fails.
+// A partition whose workers have died kDeathsAmongOthers times, without progress in between, gets a
+// worker for itself. After kDeathsAlone deaths of such workers, its iteration fails.
 constexpr int kDeathsAmongOthers = 2;
 constexpr int kDeathsAlone = 2;
 // The total number of deaths after which the iteration fails, if no worker can be spared for the
 // partition.
 constexpr int kMostDeaths = 8;
-// If no worker can be spared, partitions whose workers died are tried on a worker one at a time,
-// each until it makes progress or for this long. A partition whose workers died only because of
-// another partition is thus separated from that one.
+// If no worker can be spared, a worker runs only one of the partitions whose workers died at a
+// time, until that partition makes progress or for this long. A partition whose workers died only
+// because of another partition is thus separated from the partition that killed them.
 constexpr absl::Duration kTrial = absl::Seconds(5);
-// A partition that fails with an error is tried at least this often, even if there are fewer
+// A partition that fails with an error is tried at least this many times, even if there are fewer
 // workers.
 constexpr int kTries = 3;
 
@@ -148,7 +148,7 @@ void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
 void PartitionPlacer::NoteFailure(const PartitionKey& key, WorkerId worker) {
   Failures& failures = failures_[key];
   ++failures.count;
-  failures.deaths = failures.deaths_alone = 0;  // it reports an error, and kills no worker
+  failures.deaths = failures.deaths_alone = 0;  // this failure is an error, not a worker's death
   if (std::ranges::find(failures.on, worker) == failures.on.end()) failures.on.push_back(worker);
 }
 
@@ -205,7 +205,7 @@ void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration)
     if (!iteration.record.partitions[p].collecting() || !RunsAlone(key) || ReservedFor(key))
       continue;
     const std::vector<WorkerId> usable = UsableWorkers(iteration);
-    if (usable.size() < 2) return;  // the other partitions need one
+    if (usable.size() < 2) return;  // the other partitions need a worker too
     const PartitionCounts counts(state_, iteration, txn.GetContext(iteration.id));
     const WorkerId worker =
         *std::ranges::min_element(usable, {}, [&](WorkerId its) { return counts.OfAll(its); });

@@ -16,15 +16,15 @@ class PartitionPlacer {
 
   // Opens partitions of the iteration, and places those that wait for a worker.
   void OpenAndPlace(Transaction& txn, IterationId iteration);
-  // Moves partitions for which there is a better place. Call it where one may have appeared: a
-  // worker joined, a partition ended, a reader is back.
+  // Moves partitions that would be better placed on another worker. Call it after an event that may
+  // make a better placement possible: a worker joined, a partition ended, a reader is back.
   void Balance(Transaction& txn, IterationId iteration);
   // Takes all partitions of the iteration off the worker, except `but`, and places them again.
   void RelieveAllOn(Transaction& txn, const IterationState& iteration, WorkerId worker,
                     const PartitionKey& but);
 
   std::vector<WorkerId> UsableWorkers() const;
-  // The usable workers that a client of the iteration reads.
+  // Returns the usable workers that a client of the iteration reads.
   std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
 
   // --- Partitions that fail, or whose workers die ---
@@ -32,25 +32,25 @@ class PartitionPlacer {
   bool HasFailed(const PartitionKey& key) const { return failures_.contains(key); }
   void NoteFailure(const PartitionKey& key, WorkerId worker);  // with an error
   // Notes that the worker died, perhaps because of a partition that it ran. Call it while the
-  // record still names the worker.
+  // iterations' records still name the worker.
   void NoteDeath(Transaction& txn, WorkerId worker);
   // Notes that elements of the partition were received, so it did not kill its workers.
   void NoteProgress(const PartitionKey& key);
   void ForgetFailures(const PartitionKey& key) { failures_.erase(key); }
   void Forget(IterationId iteration);
-  // Returns whether some worker may still run a partition that failed this often. True while there
-  // is no usable worker, because one may connect later.
+  // Returns whether some worker may still run the partition after its failures so far. True while
+  // there is no usable worker, because a worker may connect later.
   bool SomebodyMayRun(const IterationState& iteration, const protocol::IterationContext& context,
                       PartitionId partition) const;
 
   void EndReservation(WorkerId worker) { alone_.erase(worker); }
-  // Ends the reservations that nothing needs any more.
+  // Ends the reservations for partitions that no longer need them.
   void EndReservations(Transaction& txn);
 
  private:
-  // Failures of a partition since it last made progress: how often it failed and which workers it
-  // therefore avoids; how often its worker died, and how often it was the only partition on that
-  // worker.
+  // Failures of a partition since it last made progress. `count`: how often it failed with an
+  // error. `on`: the workers on which it failed, which it avoids. `deaths`: how often its worker
+  // died. `deaths_alone`: in how many of these deaths it was the only partition on the worker.
   struct Failures {
     int count = 0;
     std::vector<WorkerId> on;  // each once
@@ -63,12 +63,12 @@ class PartitionPlacer {
   bool RunsAlone(const PartitionKey& key) const;
   WorkerId ReservedFor(const PartitionKey& key) const;
   bool IsReserved(WorkerId worker) const;  // for a partition that runs alone
-  // Reserves a worker for each partition that must run alone and has no worker yet, and moves all
-  // other partitions off it.
+  // Reserves a worker for each partition that must run alone and has no reserved worker yet. Moves
+  // all other partitions off that worker.
   void Reserve(Transaction& txn, const IterationState& iteration);
-  // IsTrying: whether a partition that should run alone was placed on the worker beside others,
-  // less than kTrial ago. WorkersToTry: the workers of `usable` on which a failed partition may be
-  // placed beside others.
+  // IsTrying: whether a partition that should run alone was placed on the worker beside other
+  // partitions less than kTrial ago. WorkersToTry: the workers of `usable` on which a failed
+  // partition may be placed beside other partitions.
   bool IsTrying(WorkerId worker) const;
   std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const;
 
@@ -78,7 +78,8 @@ class PartitionPlacer {
   const LinkMonitor& links_;
   std::map<PartitionKey, Failures> failures_;
   std::map<WorkerId, PartitionKey> alone_;  // workers reserved for one partition
-  // The partition that was last tried on a worker because none could be reserved for it, and when.
+  // By worker: the partition that was last tried on it because no worker could be reserved for the
+  // partition, and the time of that placement.
   std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_;
 };
 

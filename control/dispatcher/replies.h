@@ -14,7 +14,7 @@ namespace penstock::control {
 
 class Replies {
  public:
-  // Called with OK once the record `sequence` is durable, otherwise with the reason why it is not.
+  // Called with OK once the record `sequence` is durable; if it never will be, with the reason.
   using Send = std::function<void(const absl::Status& durable, uint64_t sequence)>;
   struct Pending {
     uint64_t sequence;
@@ -22,11 +22,12 @@ class Replies {
   };
 
   void Add(uint64_t sequence, Send send) { pending_.push_back({sequence, std::move(send)}); }
-  // From now on nothing is journaled, for this reason: all replies get it.
+  // From now on nothing is journaled, for the reason `why`. All replies get that reason.
   void Fail(absl::Status why) { failed_ = std::move(why); }
   const absl::Status& failed() const { return failed_; }
 
-  // Returns false if another thread is delivering: that thread also sends these replies.
+  // Returns false if another thread is delivering. That thread then also sends the caller's
+  // replies.
   bool BeginDelivery() { return !std::exchange(delivering_, true); }
   void EndDelivery() { delivering_ = false; }
   // Takes the replies whose records are durable, or all of them after Fail().

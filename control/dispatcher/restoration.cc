@@ -12,7 +12,7 @@
 namespace penstock::control {
 namespace {
 
-// Returns the bookmarks that a restore may begin with: the oldest, the newest at or below
+// Returns the bookmarks with which a restore may begin: the oldest, the newest at or below
 // `committed_below`, and the newest at or below `received_below`.
 std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionRecord& partition,
                                                    Index committed_below, Index received_below) {
@@ -75,8 +75,8 @@ SavedRepetition::Reader ReaderOf(const protocol::ReaderRecord& from,
   return reader;
 }
 
-// Adds the retired runs of passes that are not over. Their number of splits must be known, or these
-// splits would be given out again.
+// Adds the retired runs of passes that are not over. The restored job must know how many splits
+// these runs had, or it would give out the splits again.
 void AddRetired(const IterationState& iteration,
                 std::vector<SavedRepetition::Partition>& partitions) {
   for (const auto& [key, handed_out] : iteration.handed_out) {
@@ -98,8 +98,8 @@ void AddRetired(const IterationState& iteration,
   }
 }
 
-// Returns the reader to which the history in the states belongs. No client has its id: client ids
-// are random.
+// Returns the id of the reader to which the history in the states belongs. No client has this id,
+// because client ids are random.
 ClientId ReaderBefore(const Restoration& restoration) {
   return ClientId(std::max<uint64_t>(restoration.name, 1));
 }
@@ -206,7 +206,7 @@ bool BeganWith(const Restoration& restoration, const State& state, const JobReco
     return iteration != nullptr &&
            iteration->record.FindReader(ReaderBefore(restoration)).has_value();
   }
-  return true;  // with nothing, as any job does
+  return true;  // it began with nothing, as any job does
 }
 
 void Save(const IterationState& iteration, const protocol::IterationContext& context,

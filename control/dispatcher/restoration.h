@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds to the states of a job's readers the data that they need to continue without this
-// dispatcher. Begins jobs from such states, which are untrusted input. In the new job, the elements
+// Adds to the states of a job's readers the data from which another dispatcher can continue the
+// job. Begins jobs from such states, which are untrusted input. In the new job, elements that were
 // committed before belong to a reader that has left.
 #pragma once
 
@@ -13,13 +13,13 @@ namespace penstock::control {
 
 class Transaction;
 
-// Adds what is known about the iteration to `saved`.
+// Adds the dispatcher's data about the iteration to `saved`.
 void Save(const IterationState& iteration, const protocol::IterationContext& context,
           SavedRepetition& saved);
 
-// InvalidArgument names partition and repetition: for splits that the dataset does not have or that
-// two partitions claim, for bookmarks out of order, and for a number of partitions that differs
-// from the terms.
+// InvalidArgument, which names partition and repetition, in these cases: the dataset lacks a split,
+// or two partitions claim it; bookmarks are out of order; the number of partitions differs from the
+// terms.
 absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset,
                               const JobTerms& terms);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client begins its session, or continues it on another stream.
+// Handles hellos: a client begins its session, or continues it on another stream.
 #include <algorithm>
 #include <utility>
 
@@ -13,8 +13,8 @@
 namespace penstock::control {
 namespace {
 
-// Checks that the elements of rounds, or of one order, are read by consumers that keep their
-// numbers, or by one reader.
+// Checks that a client may join a coordinated read or a fixed order. With `num_consumers`, each
+// consumer must keep its number. In a fixed order without it, only one reader may read at a time.
 absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                         const ClientHello& hello) {
   if (iteration.record.has_order_consumers() || iteration.record.coordinated()) {
@@ -119,7 +119,7 @@ absl::StatusOr<protocol::Connect> SessionManager::ConnectOf(const JobRecord& job
 
 void SessionManager::TakeStream(Transaction& txn, const SessionKey& key,
                                 const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello) {
-  // From here on the session has this stream: closing the previous one disconnects no client.
+  // From here on the session has this stream, so closing the previous stream disconnects no client.
   if (const std::shared_ptr<ClientPeer> old = std::exchange(sessions_[key], peer); old != nullptr) {
     if (old->incarnation != hello.incarnation) {
       txn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
@@ -152,7 +152,8 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   }
   if (iteration == nullptr) {
     absl::StatusOr<Division> division = jobs_.DivisionOf(*job, hello, placer_.UsableWorkers());
-    if (absl::IsUnavailable(division.status())) {  // Aborted: it retries, and knows that we are up
+    if (absl::IsUnavailable(division.status())) {  // Aborted: the client retries, and knows that
+                                                   // the dispatcher is up
       return txn.WhenDurable(
           [writer = peer->writer, why = absl::AbortedError(division.status().message())](
               const absl::Status&) { writer->Finish(why); });
@@ -165,7 +166,8 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   }
   if (iteration->failure.has_value()) return txn.Close(peer, *iteration->failure);
 
-  // A process that was welcomed before has received more than the state that it began with.
+  // A process that was welcomed before has received more elements than the state with which it
+  // began.
   const auto before = iteration->record.FindReader(hello.client);
   const bool welcomed =
       before && iteration->record.readers[*before].incarnation == hello.incarnation;
@@ -191,14 +193,14 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
                             {"restored", hello.state.has_value() ? "yes" : "no"}});
   txn.Settle(iteration->id, std::move(decision));
   if (welcomed && iteration->record.readers[*before].status == protocol::ReaderStatus::kLeft) {
-    return ForgetLease(key);  // it was notified that it has left
+    return ForgetLease(key);  // the client already knows that it has left
   }
   const protocol::IterationContext& context = txn.GetContext(iteration->id);
   if (std::any_of(context.partitions.begin(), context.partitions.end(),
                   [](const auto& partition) { return partition.ended; })) {
     txn.Send(peer, ReportAtOnce{});
   }
-  placer_.Balance(txn, iteration->id);  // partitions may have waited for it
+  placer_.Balance(txn, iteration->id);  // partitions may have waited for this client
   if (peer->consumer >= 0) consumers_.Joined(txn, peer);
 }
 

@@ -17,7 +17,7 @@ namespace penstock::control {
 
 class SessionManager {
  public:
-  // `sessions`: of `shared`.
+  // `sessions`: a reference to shared.sessions, through which the manager changes it.
   SessionManager(const SharedState& shared, Sessions& sessions, Liveness& liveness,
                  LinkMonitor& links, Scaling& scaling, ConsumerMonitor& consumers,
                  PartitionPlacer& placer, Lives& lives, JobRegistry& jobs)
@@ -36,7 +36,7 @@ class SessionManager {
   void OnClosed(Transaction& txn, const std::shared_ptr<ClientPeer>& peer);
   void OnUnreadable(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                     const absl::Status& why);
-  // Declares that streams end from now on because the dispatcher is stopping, so that no client is
+  // Announces that the dispatcher is stopping. No client whose stream ends after this call is
   // suspected.
   void BeginToLeave() { leaving_ = true; }
   // Ends the sessions whose lease has expired.
@@ -45,24 +45,24 @@ class SessionManager {
 
   // The consequences of a heartbeat. Most heartbeats have none, and need no transaction.
   struct Beat {
-    uint64_t renewed = 0;  // the last heartbeat that renewed the lease
+    uint64_t renewed = 0;  // counter of the last heartbeat that renewed the lease
     bool due = false;      // the answer must wait for a new record
-    bool back = false;     // the consumer was lost
-    IterationId torn_in;   // its consumers differ; `torn` says how
+    bool back = false;     // the client is a lost consumer that is back
+    IterationId torn_in;   // the iteration whose consumers differ; `torn` says how
     std::string torn;
-    std::string slowed;  // the job that reaches its quota now; empty: none
+    std::string slowed;  // the job that has just reached its quota; empty: none
   };
   // REQUIRES: the peer has a session.
   Beat OnHeartbeat(ClientPeer& peer, ClientHeartbeat heartbeat);
-  // Called if the beat says that consumers differ, or that a lost one is back.
+  // Called if the beat says that consumers differ, or that a lost consumer is back.
   void OnConsumerBeat(Transaction& txn, const ClientPeer& peer, const Beat& beat);
   // Called if the answer is due.
   void AnswerHeartbeat(Transaction& txn, const ClientPeer& peer, uint64_t counter);
 
  private:
   void Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message);
-  // Notes what the heartbeat renews. Returns true if its answer must wait for a new record, because
-  // the oldest waiting heartbeat has waited long enough.
+  // Notes whether the heartbeat renews the lease. Returns true if a new record must be written for
+  // its answer, because the oldest waiting heartbeat has waited long enough.
   bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const;
 
   // --- Hellos (session_hello.cc) ---
@@ -70,13 +70,13 @@ class SessionManager {
   void OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
   absl::StatusOr<const JobRecord*> CheckHello(Transaction& txn, const ClientPeer& peer,
                                               const ClientHello& hello);
-  // Returns the iteration, and recalls it if it is past. Null if it never began.
+  // Returns the iteration, and recalls it if it is past; null if it never began.
   const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition);
-  // `with_state`: the restored state counts.
+  // `with_state`: whether to use the restored state in the hello.
   static absl::StatusOr<protocol::Connect> ConnectOf(const JobRecord& job,
                                                      const IterationState& iteration,
                                                      const ClientHello& hello, bool with_state);
-  // Refuses partitions that do not exist: their numbers are not trusted.
+  // InvalidArgument if a partition does not exist: the numbers are not trusted.
   static absl::StatusOr<protocol::ReceivedSets> ToReceivedSets(
       const std::vector<PartitionIndices>& from, const IterationState& iteration);
   // Replaces the session's earlier stream, if it has one.
@@ -85,8 +85,8 @@ class SessionManager {
 
   // --- Elements (session_reports.cc) ---
 
-  // Handles all reports of one message together: the consequences cost as much work as those of one
-  // report.
+  // Handles all reports of one message together, because the consequences of many reports cost no
+  // more work than those of one report.
   void OnReports(Transaction& txn, const ClientPeer& peer,
                  absl::Span<const PartitionReport> reports);
   void OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client reports which elements it has received, delivered and committed, and how many more it
-// accepts.
+// Handles the reports of a client: which elements it has received, delivered and committed, and how
+// many more it accepts.
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace penstock::control {
 
-// Returns whether the report names elements that were unknown so far. Elements received before a
-// death may be reported as delivered long after it.
+// Returns whether the report names elements that no earlier report named. A client may report
+// elements as delivered long after the death of the worker from which it received them.
 static bool HasNews(const protocol::IterationRecord& record,
                     const protocol::IterationContext& context, ClientId client,
                     const PartitionReport& report) {
@@ -71,7 +71,7 @@ void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer
         ToReceivedSets(repetition.committed, *iteration);
     if (!committed.ok()) return txn.Close(peer, committed.status());
     auto reader = iteration->record.FindReader(peer->client);
-    if (!reader) {  // it joined after the end, and read nothing
+    if (!reader) {  // the client joined after the end, and read nothing
       if (committed->empty()) continue;
       return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
                                  "the commit names elements of repetition ", repetition.repetition,
@@ -104,7 +104,7 @@ void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer
 void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave) {
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   absl::StatusOr<protocol::ReceivedSets> delivered = ToReceivedSets(leave.delivered, iteration);
-  if (!delivered.ok()) delivered = protocol::ReceivedSets();  // then it commits nothing
+  if (!delivered.ok()) delivered = protocol::ReceivedSets();  // then leaving commits no elements
   const SessionKey key{peer.iteration, peer.client};
   ForgetLease(key);
   txn.Log("client_left", {{"client", absl::StrCat(absl::Hex(peer.client.value()))},
@@ -114,7 +114,8 @@ void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Lea
                                peer.incarnation, {*std::move(delivered)}));
   const auto reader = iteration.record.FindReader(peer.client);
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
-    // Restarts the lease: another process may resume from its state until the timeout.
+    // Restarts the lease, because another process may resume from the client's state until the
+    // timeout.
     liveness_.Heard(key, options_.now());
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that the parts of the core share: its options, the peers, the dispatcher's state. The
-// core's lock guards this state and the parts, which have no locks of their own: hold it to access
-// them.
+// The data that the parts of the core share: the options, the peers, and the dispatcher's state.
+// The parts have no locks of their own. The core's lock guards this data and the parts.
 #pragma once
 
 #include <atomic>
@@ -37,11 +36,11 @@ class Arriving {
   std::atomic<int>& count_;
 };
 
-// The core's lock guards the fields of both, except `arriving`.
+// The core's lock guards the fields of ClientPeer and WorkerPeer, except `arriving`.
 struct ClientPeer {
   std::shared_ptr<ClientStreamWriter> writer;
-  // Messages that wait for the lock. While there are any, the sender is alive, however long ago it
-  // was last heard from. Not guarded by the lock.
+  // The number of messages from this peer that wait for the lock. While there are any, the peer is
+  // alive, no matter how long ago it was last heard from. Not guarded by the lock.
   std::atomic<int> arriving = 0;
   IterationId iteration;  // none before its hello and after its end
   ClientId client;
@@ -50,10 +49,10 @@ struct ClientPeer {
   int64_t consumer = -1;  // its number in a coordinated read
   bool at_quota = false;  // according to its last heartbeat
 
-  // A heartbeat renews the lease once the journal has stored a record that was appended after it.
-  // A dispatcher that has lost its work_dir to another one thus grants no client a lease that is
-  // longer than the other one waits.
-  uint64_t renewed = 0;  // the last such heartbeat
+  // A heartbeat renews the lease only once the journal has stored a record that was appended after
+  // the heartbeat arrived. If another dispatcher has taken over the work_dir, this dispatcher
+  // therefore cannot grant leases that last longer than the other dispatcher waits.
+  uint64_t renewed = 0;  // counter of the last heartbeat that renewed the lease
   struct Beat {
     uint64_t counter = 0;      // 0: none waits
     uint64_t last_record = 0;  // sequence of the last record when the heartbeat arrived

@@ -10,14 +10,14 @@
 
 namespace penstock::control {
 
-// Any thread; never blocks. Messages on a stream that is over are dropped.
+// Any thread may call any method. No method blocks. Messages to a stream that is over are dropped.
 template <class Down>
 class StreamWriter {
  public:
   virtual ~StreamWriter() = default;
-  // `sequence`: of the last record of the journal that the message depends on.
+  // `sequence`: the number of the journal's last record on which the message depends.
   virtual void Send(Down message, uint64_t sequence) = 0;
-  // Ends the stream after the messages that were sent.
+  // Ends the stream with `status`, after all messages passed to Send() before.
   virtual void Finish(const absl::Status& status) = 0;
 };
 

@@ -45,8 +45,8 @@ Transaction::~Transaction() {
   if (--core_.transactions_ == 0) ++core_.idles_;
 }
 
-// Returns whether the change is valid without the rest of its transaction, because it only concerns
-// the elements of one reader. If the journal ends after it, the rest is decided again.
+// Returns whether the change is valid without the rest of its transaction, because it concerns only
+// the elements of one reader. If the journal ends after this change, the rest is decided again.
 static bool StandsAlone(const Change& change) {
   const auto* altered = std::get_if<IterationAltered>(&change);
   return altered != nullptr &&
@@ -229,7 +229,7 @@ struct Transaction::MessageRouter {
   PlacedPartition Placed(const auto& message) const {
     return PlacedBy(txn.shared_.state, iteration.id, message.partition, message.placement);
   }
-  // Returns the stream of exactly that process, or null.
+  // Returns the stream of this incarnation of the reader; null if there is none.
   std::shared_ptr<ClientPeer> PeerOf(ClientId client, Incarnation incarnation) const {
     auto found = txn.shared_.sessions.find({iteration.id, client});
     if (found == txn.shared_.sessions.end() || found->second->incarnation != incarnation) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transaction handles one event, from lock to answer. It holds the core's lock, applies changes
-// and collects messages. When it ends, the changes become one record of the journal, and the
-// messages leave once that record is durable.
+// and collects messages. When the transaction ends, the changes become one record of the journal.
+// The messages leave once that record is durable.
 #pragma once
 
 #include <exception>
@@ -29,31 +29,32 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   // Runs `body`, which handles one event. If an invariant of a job does not hold
-  // (PENSTOCK_INVARIANT) or `body` throws a std::logic_error, such as a look-up that fails, the
-  // iteration being handled fails with Internal and names the fault; `reason` gets this status. The
-  // changes made until then stay. Aborts if no iteration was being handled, and when out of memory.
+  // (PENSTOCK_INVARIANT), or if `body` throws a std::logic_error (for example, because a look-up
+  // fails), the iteration that is being handled fails with Internal and a message that names the
+  // fault. `reason` gets this status. The changes made until then stay. Aborts if no iteration is
+  // being handled, or if memory runs out.
   void Guard(absl::FunctionRef<void()> body, absl::Status* reason = nullptr);
 
   // --- Changing ---
 
   void Apply(Change change);
-  // Makes a record even if nothing changes, so that messages are sent only if the dispatcher still
-  // has its journal.
+  // Appends a record even if nothing changes, so that messages are sent only if the dispatcher
+  // still has its journal.
   void AppendAnyway() { appends_anyway_ = true; }
   // Applies a decision of the protocol and sends its messages, then applies the consequences, such
   // as closing the iteration. `marks`: the split marks that came with a bookmark, or null.
   void Apply(IterationId iteration, protocol::Decision decision,
              const MarkedBookmark* marks = nullptr);
-  // Also opens partitions, and places those that wait for a worker.
+  // Calls Apply(), then opens partitions and places partitions that wait for a worker.
   void Settle(IterationId iteration, protocol::Decision decision,
               const MarkedBookmark* marks = nullptr);
-  // Returns the context of an iteration, and makes it if needed.
+  // Returns the context of the iteration, and makes it if it does not exist yet.
   protocol::IterationContext& GetContext(IterationId iteration);
 
   // --- Sending ---
 
-  // Called once the record is durable, with OK and its sequence, or with the reason why it never
-  // will be.
+  // Called with OK and the record's sequence once the record is durable; if it never will be, with
+  // the reason.
   using DurableCallback = std::function<void(const absl::Status& durable, uint64_t sequence)>;
   void WhenDurable(std::function<void(const absl::Status&)> send) {
     WhenDurableWithSequence(
@@ -64,40 +65,40 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   }
   void Send(const std::shared_ptr<ClientPeer>& peer, ClientDown message);
   void Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message);
-  // Sends to the session or worker, if it is connected.
+  // Send the message to the session or worker, if it is connected.
   void Send(IterationId iteration, ClientId client, ClientDown message);
   void Send(WorkerId worker, WorkerDown message);
   void SendToSessions(IterationId iteration, const ClientDown& message);
-  // Sends the reason and ends the stream.
+  // Send the reason and end the stream.
   void Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason);
   void Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason);
-  // All readers of the iteration, or only `client`, get the iteration's membership when the
-  // transaction ends.
+  // When the transaction ends, the iteration's membership is sent to all its readers, or only to
+  // `client`.
   void NotifyMembership(IterationId iteration) { notified_iterations_.insert(iteration); }
   void NotifyMembership(IterationId iteration, ClientId client) {
     notified_readers_.insert({iteration, client});
   }
   void Log(std::string name, std::vector<std::pair<std::string, std::string>> fields);
 
-  // Ends the iteration as a part of this event (iteration_end.h).
+  // Returns the object that ends the iteration as a part of this transaction (iteration_end.h).
   IterationEnd EndOf(const IterationState& iteration);
 
  private:
   struct MessageRouter;  // one overload per message of the protocol
   Membership MakeMembership(const IterationState& iteration);
-  static Core& Begin(Core& core) {  // before it waits for the lock
+  static Core& Begin(Core& core) {  // called before the wait for the lock
     ++core.transactions_;
     return core;
   }
   void Append();
-  // Half an event must not be journaled.
+  // Called when memory runs out in the middle of an event: half an event must not be journaled.
   [[noreturn]] static void AbortWithoutMemory();
-  // Returns the changes as one record. If that is too large, returns several, where changes may be
-  // separated.
+  // Returns the changes as one record. If that record would be too large, returns several records,
+  // split where changes may be separated.
   absl::StatusOr<std::vector<std::string>> Records() const;
 
   Core& core_;
-  const int exceptions_ = std::uncaught_exceptions();  // when it began
+  const int exceptions_ = std::uncaught_exceptions();  // when the transaction began
   IterationId at_work_;  // in Guard(): the iteration last asked for or changed
   MutexLock lock_;       // the analysis does not see that it is held: AssertHeld()
   SharedState& shared_;
@@ -107,7 +108,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   std::set<IterationId> notified_iterations_;
   std::set<std::pair<IterationId, ClientId>> notified_readers_;
   std::vector<Event> log_;
-  absl::Status unwritable_;  // why its record cannot be journaled
+  absl::Status unwritable_;  // the reason for which its record cannot be journaled
 };
 
 }  // namespace penstock::control

@@ -18,14 +18,15 @@ namespace {
 
 constexpr absl::Duration kBetweenEstimates = absl::Seconds(2);
 
-// Far more than the number of cores of any machine. Mode DYNAMIC opens a partition for each permit.
+// The maximum number of permits that a worker may report. It is far larger than the number of cores
+// of any machine. It is limited because mode DYNAMIC opens a partition for each permit.
 constexpr int32_t kMostPermits = 1 << 12;
 
 std::string WorkerText(WorkerId worker) {
   return absl::StrCat(absl::Hex(worker.value()));
 }
 
-// Returns whether another worker, or a later try, may succeed.
+// Returns whether the partition may succeed on another worker, or in a later try.
 bool MayHelpElsewhere(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -44,15 +45,15 @@ bool MayHelpElsewhere(const absl::Status& status) {
   }
 }
 
-// Returns whether `worker` holds exactly that placement.
+// Returns whether `worker` currently has the partition under exactly that placement.
 bool Holds(const IterationState& iteration, WorkerId worker, const PlacedPartition& of) {
   return iteration.record.Has(of.partition) && worker &&
          iteration.record.partition(of.partition).worker == worker &&
          iteration.record.partition(of.partition).placement == of.placement;
 }
 
-// Returns whether the message is about a partition that another journal assigned: the worker sent
-// it before it received the welcome.
+// Returns whether the message is about a partition that a dispatcher with another journal assigned.
+// The worker sent such a message before it received the welcome.
 bool IsOfAnotherJournal(const WorkerUp& message, uint64_t journal) {
   return std::visit(
       [&](const auto& its) {
@@ -117,13 +118,13 @@ void WorkerManager::OnUnreadable(Transaction& txn, const std::shared_ptr<WorkerP
 absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
   const std::vector<std::string>& list = options_.worker_addresses;
   if (list.empty()) return -1;
-  std::set<int64_t> taken;  // by connected workers; a successor may take the other places
+  std::set<int64_t> taken;  // by connected workers; a new worker may take any other place
   for (const auto& [id, peer] : workers_) {
     const WorkerRecord* worker = state_.FindWorker(id);
     if (worker != nullptr && id != hello.worker) taken.insert(worker->place);
   }
-  // A worker that returns keeps its place, and so its shards, if no other worker has taken the
-  // place and the list still contains it.
+  // A worker that returns keeps its place, and therefore its shards, if no other worker has taken
+  // the place and the list still contains the worker's address.
   if (const WorkerRecord* known = state_.FindWorker(hello.worker);
       known != nullptr && !taken.contains(known->place)) {
     std::set<int64_t> others;
@@ -186,9 +187,9 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
   if (known == nullptr || differs) txn.Apply(WorkerRegistered{std::move(record)});
   txn.Send(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
 
-  // Placements that the worker holds in iterations that are gone are unassigned here; the protocol
-  // handles the rest. The worker drops the placements of a different journal when it gets the
-  // welcome.
+  // Tells the worker to drop placements in iterations that no longer exist. The protocol handles
+  // the worker's other placements. When the worker gets the welcome, it drops the placements of a
+  // different journal by itself.
   std::map<IterationId, std::vector<protocol::HeldPlacement>> held;
   for (const PlacedPartition& of : hello.held) {
     if (of.journal != state_.lives.back().life.journal) continue;
@@ -217,7 +218,7 @@ void WorkerManager::OnSplitRequest(Transaction& txn, const WorkerPeer& peer,
   const IterationState* iteration = state_.FindIteration(request.of.iteration);
   if (iteration == nullptr || !state_.GoesOn(*iteration) ||
       !Holds(*iteration, peer.worker, request.of)) {
-    return;  // of an older placement: the worker is being notified
+    return;  // the request is for an older placement: the worker is being told so
   }
   absl::StatusOr<SplitDecision> decision =
       DecideSplits(state_.jobs.at(iteration->job), *iteration, request);
@@ -314,7 +315,8 @@ void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& r
     const std::shared_ptr<WorkerPeer> old = peer->second;
     workers_.erase(peer);
     old->worker = WorkerId();
-    // If the worker is alive, it says hello again and is told which placements it has lost.
+    // If the worker is alive, it says hello again, and the dispatcher tells it which placements it
+    // has lost.
     txn.WhenDurable([writer = old->writer, reason](const absl::Status&) {
       writer->Finish(absl::AbortedError(absl::StrCat("the worker was removed: ", reason)));
     });

@@ -13,7 +13,7 @@ namespace penstock::control {
 
 class WorkerManager {
  public:
-  // `workers`: of `shared`.
+  // `workers`: a reference to shared.workers, through which the manager changes it.
   WorkerManager(const SharedState& shared, Workers& workers, Liveness& liveness, Scaling& scaling,
                 PartitionPlacer& placer, Lives& lives)
       : shared_(shared),
@@ -30,14 +30,14 @@ class WorkerManager {
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
   void OnUnreadable(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                     const absl::Status& why);
-  // Declares workers dead whose lease has expired.
+  // Declares dead the workers whose lease has expired.
   void Expire(Transaction& txn, absl::Time now);
-  // Returns the workers whose stream broke, with their addresses.
+  // Returns the workers whose streams broke, with their addresses.
   std::vector<std::pair<WorkerId, std::string>> Broken() const;
-  // Declares a worker dead whose stream broke and whose port refuses connections, unless it is
-  // back.
+  // Called for a worker whose stream broke and whose port refuses connections. Declares the worker
+  // dead, unless it has connected again.
   void OnPortRefused(Transaction& txn, WorkerId worker);
-  // Reports how many workers are wanted; starts and stops none.
+  // Estimates and reports the number of workers wanted. Starts and stops no workers.
   void Estimate(Transaction& txn, absl::Time now);
 
  private:
@@ -50,7 +50,7 @@ class WorkerManager {
   void OnAtEnd(Transaction& txn, const WorkerPeer& peer, const AtEnd& at_end);
   void OnFailed(Transaction& txn, const WorkerPeer& peer, const PartitionFailed& failed);
   void OnDrain(Transaction& txn, const WorkerPeer& peer);
-  // `died`: the worker did not leave by itself.
+  // `died`: whether the worker died; false if it left by itself.
   void Lose(Transaction& txn, WorkerId worker, const std::string& reason, bool died = true);
 
   const SharedState& shared_;

@@ -12,7 +12,8 @@
 
 namespace penstock {
 
-// A file that is only appended to. The destructor closes it and does not sync. Not thread safe.
+// A file to which bytes are only appended. The destructor closes the file and does not sync it. Not
+// thread-safe.
 class DiskFile {
  public:
   virtual ~DiskFile() = default;
@@ -22,22 +23,24 @@ class DiskFile {
   // Makes the bytes durable. The file's name is durable after DiskFolder::Sync(). After an error,
   // the unsynced bytes may never become durable, although they can be read.
   virtual absl::Status Sync() = 0;
-  // Gives the file the name `path`, in the same folder, in one step; replaces a file of that name.
+  // Gives the file the name `path`, which must be in the same folder. Atomic: replaces any file
+  // that has this name in one step.
   virtual absl::Status Rename(const std::string& path) = 0;
-  // NotFound if no file is at path(), DataLoss if another one has replaced this one.
+  // NotFound if no file is at path(), DataLoss if another file has replaced this file there.
   virtual absl::Status CheckThere() = 0;
 };
 
-// A folder, held open. Not thread safe.
+// A folder that is held open. Not thread-safe.
 class DiskFolder {
  public:
   virtual ~DiskFolder() = default;
-  // Makes durable which files were made, renamed and removed in it. Opens nothing.
+  // Makes durable the names of files that were made, renamed or removed in the folder. Opens
+  // nothing.
   virtual absl::Status Sync() = 0;
 };
 
-// Any thread may call any method. Errors name the file. ResourceExhausted on a full disk, and if
-// no descriptor is left.
+// Any thread may call any method. Errors name the file. ResourceExhausted if the disk is full, or
+// if no file descriptor is left.
 class Disk {
  public:
   enum class Readers { kOwner, kByUmask };  // who may read a new file
@@ -46,18 +49,19 @@ class Disk {
   // Makes a file, or empties an existing one.
   virtual absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path,
                                                            Readers readers) = 0;
-  // Makes a file, which is locked while it is open, if the file system has locks. AlreadyExists if
-  // there is one.
+  // Makes a file and locks it until it is closed, if the file system supports locks. AlreadyExists
+  // if there is a file at `path`.
   virtual absl::StatusOr<std::unique_ptr<DiskFile>> CreateLocked(const std::string& path) = 0;
   // Returns the whole content. NotFound if there is no such file.
   virtual absl::StatusOr<std::string> Read(const std::string& path) = 0;
-  // OK if there is no such file.
+  // Removes a file. OK if there is no such file.
   virtual absl::Status Remove(const std::string& path) = 0;
-  // Removes a file of CreateLocked() that no process has open. Otherwise Unavailable.
+  // Removes a file that CreateLocked() made. Unavailable if a process has it open.
   virtual absl::Status RemoveUnlocked(const std::string& path) = 0;
-  // Returns the names in a folder, without the folder's, in any order.
+  // Returns the names of the entries of a folder, without the folder's path, in any order.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
-  // Makes a folder and the folders above it, if missing, durably. Only this user may read them.
+  // Makes a folder, and the missing folders above it, and makes their names durable. Only this user
+  // may read the new folders.
   virtual absl::Status MakeFolders(const std::string& folder) = 0;
   virtual absl::StatusOr<std::unique_ptr<DiskFolder>> OpenFolder(const std::string& folder) = 0;
 };

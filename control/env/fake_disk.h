@@ -16,18 +16,20 @@
 
 namespace penstock {
 
-// Each call of Disk, DiskFile and DiskFolder, except path(), is an operation. Paths are absolute.
-// Must outlive its open files.
+// Each call of a method of Disk, DiskFile or DiskFolder, except path(), is an operation. Paths are
+// absolute. The disk must outlive its open files.
 class FakeDisk final : public Disk {
  public:
-  // Returns how many operations were begun.
+  // Returns the number of operations that were begun.
   int64_t operations() const;
-  // Lets the operation of this number fail, from 0, and all later ones too if `for_good`. An append
-  // that fails writes half of its bytes, a sync that fails leaves bytes that no later one makes
-  // durable, and any other operation does nothing.
+  // Makes the operation with the number `operation` (counted from 0) fail with `error`; if
+  // `for_good`, all later operations too. An append that fails writes half of its bytes. A sync
+  // that fails leaves bytes that no later sync makes durable. Any other operation that fails does
+  // nothing.
   void FailAt(int64_t operation, absl::Status error, bool for_good = false);
-  // Simulates a loss of power (see ForgetfulTree) and the next start: nothing fails or is locked
-  // any more. Files and folders that were open fail with FailedPrecondition.
+  // Simulates a loss of power (see ForgetfulTree) and the next start, after which no operation
+  // fails and no file is locked. Calls on files and folders that were open fail with
+  // FailedPrecondition.
   void LosePower(std::mt19937_64& random);
 
   absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path,
@@ -44,7 +46,7 @@ class FakeDisk final : public Disk {
   class FakeFile;
   class FakeFolder;
 
-  // Counts an operation, and returns its failure.
+  // Counts an operation, and returns its simulated failure, or OK.
   absl::Status Begin() REQUIRES(mu_);
   // FailedPrecondition if power was lost since `start`, in which `path` was opened.
   absl::Status CheckOpen(const std::string& path, int64_t start) const REQUIRES(mu_);

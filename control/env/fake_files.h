@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in memory, for tests, which can make them fail.
+// Files in memory, for tests. A test can make reads fail.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace penstock {
 
 class FakeFiles final : public Files {
  public:
-  // Makes or replaces the file. Open files keep their bytes.
+  // Makes or replaces the file `name`. Files that are open keep their old bytes.
   void Put(const std::string& name, std::string bytes);
   // From now on, reads of this file that touch a byte at or after `offset` fail with `error`; OK
   // removes the failure.
@@ -23,7 +23,7 @@ class FakeFiles final : public Files {
   using Files::Glob;
   using Files::Open;
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name, std::stop_token) override;
-  // Takes patterns of one directory level: * ? [].
+  // The wildcards * ? [] match only within one directory level.
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
                                                 std::stop_token) override;
 

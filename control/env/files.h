@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// A file open for reading. Any thread; several at once.
+// A file that is open for reading. Any thread may call any method; calls may overlap.
 class File {
  public:
   virtual ~File() = default;
@@ -27,19 +27,19 @@ class File {
   // Announces reads by ReadAt() from `offset` towards the end, perhaps with gaps. A remote file
   // then fetches ahead. Other reads remain correct.
   virtual void WillReadInOrder(int64_t offset) = 0;
-  // Returns all bytes, valid while this object lives, if the file can be mapped into memory;
-  // otherwise nullopt, and the caller uses ReadAt(). Touching a part that was truncated after the
-  // mapping kills the program.
+  // If the file can be mapped into memory, returns all its bytes, which are valid while this object
+  // lives. Otherwise returns nullopt, and the caller must use ReadAt(). If the file is truncated
+  // after the mapping, access to the missing part kills the program.
   virtual std::optional<absl::Span<const char>> Map() { return std::nullopt; }
 };
 
-// A file system, local or remote. Any thread.
+// A file system, local or remote. Any thread may call any method.
 class Files {
  public:
   virtual ~Files() = default;
-  // NotFound, PermissionDenied …; InvalidArgument for a directory; Unavailable if a server has not
-  // answered for FilesConfig::retry_for. A requested `stop` ends waits, also those of the file's
-  // reads, with Cancelled.
+  // Errors: NotFound, PermissionDenied …; InvalidArgument for a directory; Unavailable if a server
+  // has not answered for FilesConfig::retry_for. Once `stop` is requested, waits end with
+  // Cancelled, including waits in the file's reads.
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
                                                      std::stop_token stop) = 0;
   // Returns the names of the files (not directories) that match a shell pattern (* ? []), sorted by
@@ -57,7 +57,8 @@ class Files {
 Files& LocalFiles();
 
 // Opens files according to the scheme of their name. Names without a scheme, or with file://, are
-// those of LocalFiles(); http://, https:// and s3://bucket/key are remote (docs/files.md).
+// files of LocalFiles(). Names with http:// or https://, and s3://bucket/key, are remote files
+// (docs/files.md).
 Files& DefaultFiles();
 
 }  // namespace penstock

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// A smaller range costs less than the request for it.
+// The minimum of range_bytes: to transfer a smaller range costs less than the request for it.
 constexpr int64_t kSmallestRange = 4 << 10;
 constexpr int64_t kLargestRange = 1 << 30;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of remote files in the environment and in [files] of the settings file
-// (control/settings).
+// Reads the settings of remote files from the environment and from the section [files] of the
+// settings file (control/settings).
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ namespace penstock {
 
 std::vector<Setting> SettingsOf(FilesConfig& config);
 
-// InvalidArgument names the setting that is not valid.
+// Checks all settings. InvalidArgument, with the name of the setting, if one is not valid.
 absl::Status Check(const FilesConfig& config);
 
-// Returns the defaults, overridden by the environment or by [files] of the file `path` (empty: the
-// file that PENSTOCK_CONFIG names, if set), and checked.
+// Returns the checked settings: the defaults, overridden by the environment or by [files] of the
+// file `path`. If `path` is empty, the file is the one that PENSTOCK_CONFIG names, if set.
 absl::StatusOr<FilesConfig> ReadFilesConfig(const std::string& path,
                                             const Environment& environment);
 

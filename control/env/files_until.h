@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files whose waits end when a stop is requested, for callers that get a Files and pass no token.
+// Files whose waits end when a stop is requested, for callers that use a Files without passing a
+// stop token.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ namespace penstock {
 
 class FilesUntil final : public Files {
  public:
-  // `files` must outlive it.
+  // `files` must outlive this object.
   FilesUntil(Files& files, std::stop_token stop) : files_(files), stop_(std::move(stop)) {}
 
   using Files::Glob;

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// Decides which unsynced things the device has after a power loss: the first ones, the last ones
-// (some, none or all), or any.
+// Decides which of the numbered unsynced changes the device has after a power loss: a random number
+// of the first changes, all but a random number of the first changes, or each change at random.
 class Fate {
  public:
   Fate(size_t things, std::mt19937_64& random)
@@ -20,7 +20,7 @@ class Fate {
     if (kind_ == 2) return random_() % 2 == 0;
     return (i < bound_) == (kind_ == 0);
   }
-  // For a thing that it does not keep: whether it is torn.
+  // Returns whether change `i`, which Keeps() has rejected, is torn.
   bool Tears(size_t i) { return kind_ == 2 ? random_() % 2 == 0 : kind_ == 0 && i == bound_; }
 
  private:
@@ -30,10 +30,11 @@ class Fate {
 };
 
 struct FileChange {
-  uint64_t at;                       // the new size, if there are no bytes
-  std::optional<std::string> bytes;  // nullopt: a new size
+  uint64_t at;                       // the offset of the bytes; without bytes, the new size of the
+                                     // file
+  std::optional<std::string> bytes;  // the bytes written; nullopt: the file was resized
 
-  // Applies the first `size` bytes.
+  // Applies only the first `size` bytes of the change.
   void Apply(size_t size, char fill, std::string& file) const {
     if (!bytes.has_value()) return file.resize(at);
     if (file.size() < at + size) file.resize(at + size, fill);
@@ -100,7 +101,7 @@ class ForgetfulTree::Node {
     changes.push_back(std::move(change));
   }
 
-  // Returns what the device may have of it after a loss of power.
+  // Returns the content that the device may have for this node after a loss of power.
   NodePtr AfterPowerLoss(std::mt19937_64& random) const {
     auto left = std::make_shared<Node>(is_folder);
     left->bytes = Remains(bytes, changes, random);

@@ -3,8 +3,8 @@
 
 namespace penstock {
 
-// Variables that a launcher sets in each process that it starts: the process's rank, the number of
-// processes, and the launch.
+// Environment variables that a launcher sets in each process that it starts: the process's rank,
+// the number of processes, and the id of the launch.
 struct Launcher {
   const char* rank;
   const char* world;

@@ -20,7 +20,8 @@
 namespace penstock {
 namespace {
 
-// An error of a disk or file server (EIO, ESTALE) is temporary, and not a fault of the data.
+// An error of a disk or of a file server (EIO, ESTALE) counts as temporary, not as a fault in the
+// data.
 absl::Status FileError(int error, const std::string& what) {
   if (error == EIO || error == ESTALE) {
     return absl::UnavailableError(absl::StrCat(what, ": ", std::generic_category().message(error)));

@@ -31,7 +31,7 @@ absl::StatusOr<std::string> LocalPath(const std::string& name) {
       absl::StrCat(name, " names another machine or has no full path; use file:///path"));
 }
 
-// Remote files and their shared state.
+// The remote files and their shared state.
 class Remote {
  public:
   static absl::StatusOr<std::unique_ptr<Remote>> Make(const FilesConfig& config,
@@ -107,7 +107,7 @@ class FilesOfConfig final : public SchemeFiles {
   const std::unique_ptr<Remote> remote_;
 };
 
-// The Files of this process. The `Remote` is created when a remote file is first named, and is
+// The Files of this process. Its `Remote` is created when a remote file is first named, and is
 // never destroyed.
 class ProcessFiles final : public SchemeFiles {
  public:
@@ -132,7 +132,7 @@ class ProcessFiles final : public SchemeFiles {
     MutexLock lock(mu_);
     if (!remote_.has_value()) {
       remote_ = Make();
-      // At exit, stops the client before the libraries that it uses are torn down.
+      // At exit, the HTTP client must stop before the libraries that it uses are torn down.
       if (remote_->ok()) std::atexit([] { (*Get().GetRemote())->Stop(); });
     }
     if (!remote_->ok()) return remote_->status();

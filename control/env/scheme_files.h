@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of every kind, by the scheme of their names.
+// Files of all kinds, chosen by the scheme in their names.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,9 @@
 
 namespace penstock {
 
-// Returns LocalFiles(), and remote files as configured by `config`, with their own connections. No
-// file may outlive it. Has the errors of Check(config).
+// Returns a Files that contains LocalFiles() and remote files. `config` configures the remote
+// files, which have their own connections. No file may outlive the returned object. Has the errors
+// of Check(config).
 absl::StatusOr<std::unique_ptr<Files>> MakeSchemeFiles(const FilesConfig& config,
                                                        Environment environment);
 

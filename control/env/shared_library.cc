@@ -44,8 +44,8 @@ absl::Status CheckStamp(void* library, const std::string& path, const LibraryKin
 }
 
 absl::Status Load(const std::string& path, const LibraryKind& kind) {
-  // Opens it lazily, so that a library with a different stamp is refused for its stamp, not for the
-  // first symbol that it lacks.
+  // Opens the library lazily, so that a library with a different stamp is refused because of its
+  // stamp, not because of the first symbol that it lacks.
   ASSIGN_OR_RETURN(Library library, Open(path, kind, RTLD_LAZY));
   RETURN_IF_ERROR(CheckStamp(library.get(), path, kind));
   ASSIGN_OR_RETURN(Library whole, Open(path, kind, RTLD_NOW));
@@ -53,7 +53,7 @@ absl::Status Load(const std::string& path, const LibraryKind& kind) {
   if (enter == nullptr) return IsNone(path, kind);
   absl::Status outcome;
   enter(&outcome);
-  (void)whole.release();  // its code may be in use from now on, even after an error
+  (void)whole.release();  // the library's code may be in use from now on, even after an error
   return Annotate(outcome, path);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared libraries, built outside the tree, that add transports or plug-ins. Each has a stamp that
-// names the release and the compiler it was built with. The stamp is checked before anything else
-// is called; then the library registers its additions.
+// Opens shared libraries that are built outside the tree and add transports or plug-ins. Each
+// library has a stamp, which names the release against which it was built, and the compiler. The
+// stamp is checked before any other function of the library is called. Then the library registers
+// its additions.
 #pragma once
 
 #include <string>
@@ -10,19 +11,20 @@
 
 namespace penstock {
 
-// The symbols that such a library must have.
+// One kind of such libraries, and the symbols that each library of this kind must have.
 struct LibraryKind {
   const char* what;   // "transport library", in messages
-  const char* stamp;  // its C function const char*(): what it was built against
-  const char* enter;  // its C function void(absl::Status*): registers
+  const char* stamp;  // its C function const char*(), which returns the library's stamp
+  const char* enter;  // its C function void(absl::Status*), which registers the additions
   const char* macro;  // the macro that defines `stamp` and `enter`, for messages
   std::string ours;   // the stamp of this program
 };
 
-// Opens the library, unless it is already open as one of that kind, and lets it register. NotFound
-// if it cannot be opened; FailedPrecondition if it is not of that kind, or if its stamp differs
-// from `ours` (with both stamps); otherwise the status of its registration. It stays open once it
-// has been asked to register, even if that fails. Any thread.
+// Opens the library and lets it register its additions, unless it is already open as a library of
+// this kind. NotFound if the library cannot be opened. FailedPrecondition if it is not of this
+// kind, or if its stamp differs from `ours` (the error names both stamps). Otherwise returns the
+// status of the registration. Once a library has been asked to register, it stays open, even if the
+// registration fails. Any thread may call this.
 absl::Status LoadLibrary(const std::string& path, const LibraryKind& kind);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to and from their wire form. States are in state_proto.cc.
+// Converts changes to and from their wire form. state_proto.cc converts states.
 #include "control/journal/changes_proto.h"
 
 #include "absl/strings/str_cat.h"
@@ -93,7 +93,7 @@ WIRE_PAIR(Answered, wire::Answered) {
 }
 WIRE_STRUCT(IterationRecalled, wire::IterationRecalled, job, repetition);
 
-// Everything but JobCreated, which needs the state.
+// Converts all changes except JobCreated, which needs the state.
 WIRE_PAIR(Change, wire::Change) {
   WIRE_CASE(LifeBegun, life_begun);
   WIRE_CASE(DatasetRegistered, dataset_registered);
@@ -189,7 +189,8 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
     } else if (change.ok()) {
       lines.push_back(absl::StrCat(std::string(fits.message()), ": skipped"));
     } else {
-      return absl::DataLossError(fits.message());  // its iteration is unknown
+      return absl::DataLossError(fits.message());  // the iteration of the unreadable change is
+                                                   // unknown
     }
   }
   return lines;
@@ -198,7 +199,8 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
 std::string DescribeRecord(std::string_view record) {
   wire::Changes wire;
   if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) return "unreadable";
-  // Definitions are long and not readable. A token lets its holder read the job.
+  // Removes definitions, which are long and not readable, and tokens, because the holder of a token
+  // may read the job.
   for (wire::Change& change : *wire.mutable_changes()) {
     if (change.has_dataset_registered()) change.mutable_dataset_registered()->clear_definition();
     if (change.has_job_created()) change.mutable_job_created()->clear_token();

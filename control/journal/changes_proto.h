@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes and states as the bytes in a journal (control/proto/journal.proto).
+// Converts changes and states to and from the bytes in a journal (control/proto/journal.proto).
 #pragma once
 
 #include <set>
@@ -14,34 +14,35 @@
 
 namespace penstock::control {
 
-// Protobuf reads messages of less than 2 GiB.
+// The maximum size of a record. Protobuf cannot read messages of 2 GiB or more.
 inline constexpr size_t kMostRecordBytes = size_t{1} << 30;
 
-// Encodes one record: the changes that were applied in one step, in order. `state` is the state
-// before or after them; it is used only to look up datasets. ResourceExhausted if the record has
-// more than `most_bytes`.
+// Encodes one record: the changes that were applied in one step, in order. `state`: the state
+// before or after these changes, used only to look up datasets. ResourceExhausted if the record
+// would be larger than `most_bytes`.
 absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, const State& state,
                                           size_t most_bytes = kMostRecordBytes);
 
 // Applies a record to `state`. FailedPrecondition if it has a field that this release does not
-// know; DataLoss if the bytes are not a record, or if a change does not fit. After an error `state`
-// must not be used.
+// know; DataLoss if the bytes are not a record, or if a change does not fit. After an error,
+// `state` must not be used.
 absl::Status ApplyRecord(std::string_view record, State& state);
 
-// Applies the changes of a damaged record that fit. An iteration with a change that does not fit is
-// ended and added to `ended`. Further changes of the iterations in `ended` are ignored, in this
-// record and in later ones. Returns a readable line for each iteration that is ended, and for each
-// other change that is ignored. FailedPrecondition if the record has a field that this release does
-// not know; DataLoss for an unreadable change whose iteration is unknown.
+// Applies the changes in a damaged record that fit `state`. If a change of an iteration does not
+// fit, the iteration is ended and added to `ended`. Further changes of the iterations in `ended`
+// are ignored, in this record and in later ones. Returns a readable line for each iteration that is
+// ended, and for each other change that is ignored. FailedPrecondition if the record has a field
+// that this release does not know; DataLoss for an unreadable change whose iteration is unknown.
 absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, State& state,
                                                        std::set<IterationId>& ended);
 
 // Returns one readable line, "iteration_altered { … }", for `penstock journal`.
 std::string DescribeRecord(std::string_view record);
 
-// Encodes a state in pieces, each a wire::Snapshot; merging all pieces with Protobuf gives the
-// whole. A piece is closed at 16 MiB. An object that cannot be cut (a dataset, a job, an iteration)
-// may make a piece larger. ResourceExhausted if a piece would be larger than `most_piece_bytes`.
+// Encodes a state in pieces, each a wire::Snapshot. Merging all pieces with Protobuf gives the
+// whole snapshot. A new piece begins when a piece has reached 16 MiB. A piece may be larger because
+// of an object that cannot be cut (a dataset, a job, an iteration). ResourceExhausted if a piece
+// would be larger than `most_piece_bytes`.
 absl::StatusOr<std::vector<std::string>> EncodeState(
     const State& state, size_t most_piece_bytes = kMostSnapshotPieceBytes);
 // Has the errors of ApplyRecord.

@@ -19,7 +19,7 @@ constexpr uint32_t kMarkMagic = 0x4b4d5350;    // "PSMK"
 
 struct RecordHeader {
   uint32_t magic;
-  uint32_t length;  // of the bytes after the header
+  uint32_t length;  // the number of bytes after the header
   uint64_t sequence;
   uint64_t group;
   uint32_t body_checksum;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes messages to clients and workers of what the state has and the protocol decided. Changes
-// with what these messages contain. Pure.
+// Makes messages to clients and workers from the state and the decisions of the protocol. Pure
+// functions. Their one reason to change: the contents of these messages.
 #pragma once
 
 #include "control/protocol/client_messages.h"
@@ -12,13 +12,13 @@ namespace penstock::control {
 
 PlacedPartition PlacedBy(const State& state, IterationId iteration, PartitionId partition,
                          Placement placement);
-// Without the times of the session.
+// Does not set the session's times.
 Welcome WelcomeOf(const State& state, const IterationState& iteration,
                   const protocol::Welcome& welcome);
 Assign AssignOf(const State& state, const IterationState& iteration,
                 const protocol::Assign& assign);
-// `context`: has the ends of the partitions of an open iteration in order kDeterministic; else
-// nullptr.
+// `context`: contains the ends of the partitions, for an open iteration in order kDeterministic;
+// otherwise nullptr.
 Membership MembershipOf(const State& state, const IterationState& iteration,
                         const protocol::IterationContext* context, uint64_t version);
 

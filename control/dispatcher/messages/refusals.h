@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors for refused clients, with their remedies.
+// Errors for refused clients. Each error names a remedy.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ namespace penstock::control {
 
 absl::Status ToStatus(const protocol::Refused& refused);
 
-// FailedPrecondition unless `theirs` and this release's range have a protocol version in common.
+// FailedPrecondition unless `theirs` and this release's range share a protocol version.
 absl::Status CheckVersion(const VersionRange& theirs, std::string_view who);
 
 // InvalidArgument unless `name_space` (empty: "default") is a valid namespace and `scoped`

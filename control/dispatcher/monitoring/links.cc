@@ -9,8 +9,8 @@
 namespace penstock::control {
 namespace {
 
-// Returns the counts of the link to that worker; zeros if there was none. `counts` are sorted by
-// worker.
+// Returns the counts of the link to that worker; zeros if there was no such link. `counts` are
+// sorted by worker.
 LinkCounts CountsOf(const std::vector<LinkCounts>& counts, WorkerId worker) {
   const auto found = std::ranges::lower_bound(counts, worker, {}, &LinkCounts::worker);
   return found == counts.end() || found->worker != worker ? LinkCounts{} : *found;
@@ -24,7 +24,7 @@ void Links::Heard(const Key& key, Incarnation incarnation, std::vector<LinkCount
   if (session.incarnation != incarnation) session = {.incarnation = incarnation};
   std::ranges::sort(counts, {}, &LinkCounts::worker);
   for (const LinkCounts& link : counts) {
-    if (link.protocol.empty()) continue;  // it was never open
+    if (link.protocol.empty()) continue;  // the link was never open
     const LinkCounts before = CountsOf(session.last.counts, link.worker);
     // The numbers are not trusted: a decrease counts as nothing new.
     CountLink(link.protocol, std::max<int64_t>(0, link.elements - before.elements),

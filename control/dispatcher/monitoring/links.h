@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients report about their links in their heartbeats: the last report of each session and
-// the one before, from which rates are computed. Not journaled: a restarted dispatcher gets all of
-// it again.
+// The reports about links in clients' heartbeats: for each session the last two reports, from which
+// rates are computed. Not journaled: a restarted dispatcher gets new reports.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,8 @@ class Links {
  public:
   using Key = std::pair<IterationId, ClientId>;
 
-  // Takes the report of a session at `now`, and adds the increases to the metrics
-  // penstock_link_elements_total and penstock_link_bytes_total of its protocols.
+  // Takes the report of a session at `now`, and adds the increases since its previous report to the
+  // metrics penstock_link_elements_total and penstock_link_bytes_total of the links' protocols.
   void Heard(const Key& key, Incarnation incarnation, std::vector<LinkCounts> counts,
              absl::Time now);
   void Forget(const Key& key) { sessions_.erase(key); }
@@ -37,7 +36,7 @@ class Links {
   struct Session {
     Incarnation incarnation;
     Word last;
-    Word before;  // of the same incarnation; else empty
+    Word before;  // from the same incarnation; otherwise empty
   };
   std::map<Key, Session> sessions_;
 };

@@ -9,8 +9,9 @@
 namespace penstock::control {
 namespace {
 
-// Steps kept per iteration. A consumer names about one step for each power of two up to its step
-// number (StepMarks), and consumers are less than a few thousand steps apart.
+// The number of steps kept for an iteration. It suffices because a consumer names about one step
+// for each power of two up to its step number (StepMarks), and consumers are at most a few thousand
+// steps apart.
 constexpr size_t kStepsKept = 256;
 
 std::string InWords(int64_t step, const std::map<int64_t, protocol::PartitionRow>& by_consumer) {

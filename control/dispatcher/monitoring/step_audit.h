@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks that the consumers of a coordinated read return elements of the same row in the same step.
-// It compares some of their steps, which they report with their heartbeats.
+// Consumers report some of their steps with their heartbeats, and these steps are compared.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ namespace penstock::control {
 class StepAudit {
  public:
   // Takes the marks of the steps that `consumer` reports as returned. Steps from `remainders_begin`
-  // on consist of elements of several rows and are not compared. Returns, as text, which consumers
-  // differ in which step, if any do.
+  // on consist of elements of several rows and are not compared. If two consumers differ in a step,
+  // returns a text that names the consumers and the step.
   std::optional<std::string> Hear(IterationId iteration, int64_t consumer,
                                   absl::Span<const StepMark> marks, int64_t remainders_begin);
-  // Forgets the reports: a process has restarted, perhaps at an earlier step, or the iteration is
-  // over.
+  // Forgets the iteration's reports. Called when a consumer's process has restarted, perhaps at an
+  // earlier step, or when the iteration is over.
   void Forget(IterationId iteration) { of_.erase(iteration); }
 
-  // The iterations whose consumers have sent marks.
+  // Returns the iterations whose consumers have sent marks.
   std::vector<IterationId> Iterations() const;
 
-  // How many marks have matched another consumer's so far.
+  // The number of marks so far that matched a mark of another consumer.
   int64_t compared() const { return compared_; }
 
  private:

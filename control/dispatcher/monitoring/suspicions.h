@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumers of coordinated reads that are no longer heard from: first suspected, then dead, until
-// they return or nobody needs them. Not journaled: a restarted dispatcher suspects the consumers
-// that stay silent. A value without a clock.
+// The consumers of coordinated reads that are no longer heard from. Such a consumer is first
+// suspected, then dead, until it returns or nobody needs it. Not journaled: a restarted dispatcher
+// suspects the consumers that stay silent. A value without a clock.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ namespace penstock::control {
 // Not thread-safe.
 class Suspicions {
  public:
-  // Why a consumer is suspected.
+  // The reason for which a consumer is suspected.
   struct Cause {
     std::string text;
     bool ended = false;  // its connection ended, which overrides silence as a cause
   };
-  // `heard`: when it was last heard from. These three return false if they change nothing.
+  // `heard`: the time when the consumer was last heard from. Suspect(), DeclareDead() and Returns()
+  // return false if they change nothing.
   bool Suspect(IterationId iteration, int64_t consumer, absl::Time heard, Cause cause);
-  // The consumer need not be suspected yet.
+  // The consumer need not have been suspected before.
   bool DeclareDead(IterationId iteration, int64_t consumer, absl::Time heard);
   bool Returns(IterationId iteration, int64_t consumer);
   void Forget(IterationId iteration) { of_.erase(iteration); }
@@ -33,7 +34,7 @@ class Suspicions {
 
   // Returns the iterations with at least one lost consumer.
   std::vector<IterationId> Iterations() const;
-  // Returns the lost consumers by number, as the other consumers are told.
+  // Returns the message that names the lost consumers to the other consumers, sorted by number.
   ConsumersLost Of(IterationId iteration, absl::Time now) const;
   int64_t Count(bool dead) const;
 
@@ -43,7 +44,7 @@ class Suspicions {
     bool dead = false;
     Cause cause;
   };
-  std::map<IterationId, std::map<int64_t, Lost>> of_;  // by consumer; none is empty
+  std::map<IterationId, std::map<int64_t, Lost>> of_;  // by consumer; no inner map is empty
 };
 
 }  // namespace penstock::control

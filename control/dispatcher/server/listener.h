@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between the dispatcher and the transport of its messages: gRPC (grpc_listener.cc), or
-// another transport that is linked in its place.
+// The seam between the dispatcher and the network that carries its messages. grpc_listener.cc
+// implements it with gRPC; another implementation may be linked in place of that file.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace penstock::control {
 class Listener {
  public:
   // Accepts calls and streams at the config's host and port, and passes them to `core`, which must
-  // outlive the listener. Unavailable if it cannot listen; for TLS, the errors of
+  // outlive the listener. Unavailable if it cannot listen; with TLS, also the errors of
   // ServerCredentials.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const DispatcherConfig& config,
                                                          Core* core);
-  virtual ~Listener() = default;  // shuts down if needed; nothing reaches the core after it
+  virtual ~Listener() = default;  // calls Shutdown() if needed; no call reaches the core afterwards
   virtual int port() const = 0;
-  // Ends all streams and calls, and accepts no more. Any thread.
+  // Ends all streams and calls, and accepts no new ones. Any thread may call it.
   virtual void Shutdown() = 0;
 };
 

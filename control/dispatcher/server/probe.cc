@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kPatienceMs = 200;
 
-// Returns the error of a connection after at most kPatienceMs; 0: it was accepted, EINPROGRESS: no
-// reply arrived.
+// Tries to connect, for at most kPatienceMs, and returns the errno value. 0: the connection was
+// accepted; EINPROGRESS: no reply arrived.
 int ErrorOf(const addrinfo& at) {
   const int fd = socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;
@@ -33,7 +33,8 @@ int ErrorOf(const addrinfo& at) {
   return error;
 }
 
-// A name may have addresses of a family that this machine does not support.
+// Returns whether the address cannot be tried from here: for example, a name may have addresses of
+// a family that this machine does not support.
 bool CannotBeTried(int error) {
   return error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == ENETUNREACH;
 }

@@ -6,9 +6,9 @@
 
 namespace penstock::control {
 
-// Returns true only if a connection to "host:port" or "[host]:port" is refused at each of its
-// addresses that this machine can try: the host is up, and nothing listens. False if a connection
-// is accepted or times out (200 ms), or if the address cannot be resolved.
+// Returns true only if every address of "host:port" or "[host]:port" that this machine can try
+// refuses a connection: then the host is up, and no process listens. False if a connection is
+// accepted or times out (200 ms), or if the name cannot be resolved.
 bool PortRefuses(const std::string& address);
 
 }  // namespace penstock::control

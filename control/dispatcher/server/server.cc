@@ -28,7 +28,7 @@ using control::Core;
 using control::CoreOptions;
 using control::Journal;
 
-// Short enough that a death is noticed well within a second.
+// The time between two sweeps: short enough that a death is noticed well within a second.
 constexpr absl::Duration kInterval = absl::Milliseconds(100);
 
 // How long a request for the status page waits for the core.
@@ -210,21 +210,21 @@ class Server final : public DispatchServer {
   void Sweep() {
     Repeat(&Core::Sweep);
     if (status().ok()) return;
-    // No peer may be served on the basis of records that cannot be written.
+    // No answer to a peer may depend on records that cannot be written.
     listener_->Shutdown();
   }
 
   const DispatcherConfig config_;
   const protocol::Broken broken_;
 
-  // The journal's last callback to the core may still use these.
+  // Destroyed after the core, whose last callback from the journal may still use these.
   mutable Mutex mu_;
   Condition changed_;
-  absl::Status status_ GUARDED_BY(mu_);  // why the dispatcher stopped by itself
+  absl::Status status_ GUARDED_BY(mu_);  // the reason for which the dispatcher stopped by itself
   bool stopping_ GUARDED_BY(mu_) = false;
   bool stopped_ GUARDED_BY(mu_) = false;
 
-  std::unique_ptr<Core> core_;  // none once it has stopped; written under mu_
+  std::unique_ptr<Core> core_;  // null after the stop; written under mu_
   std::unique_ptr<control::Listener> listener_;
   int port_ = 0;
   std::unique_ptr<PageServer> status_server_;

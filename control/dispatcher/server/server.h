@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dispatch server that breaks a rule of the protocol on purpose, for the test that the count of
-// elements detects this.
+// A dispatch server that breaks a rule of the protocol on purpose, for the test that checks that
+// the count of elements detects the fault.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace penstock::control {
 
-// DispatchServer::Start() is this with Broken::kNone.
+// DispatchServer::Start() calls this with Broken::kNone.
 absl::StatusOr<std::unique_ptr<DispatchServer>> StartDispatchServer(DispatcherConfig config,
                                                                     protocol::Broken broken);
 

@@ -18,7 +18,8 @@
 
 namespace penstock::control {
 
-// The core's sending end of a stream. It may outlive the stream, and then drops messages.
+// The core's sending end of a stream. It may outlive the stream; messages sent after the stream's
+// end are dropped.
 template <class Stream, class Down>
 class ServerStreamWriter final : public StreamWriter<Down> {
  public:
@@ -38,7 +39,7 @@ class ServerStreamWriter final : public StreamWriter<Down> {
 
  private:
   Mutex mu_;
-  Stream* stream_ GUARDED_BY(mu_);  // null once it is over
+  Stream* stream_ GUARDED_BY(mu_);  // null once the stream is over
 };
 
 // A stream that deletes itself when gRPC is done with it.
@@ -66,7 +67,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (out_.size() == 1) this->StartWrite(&out_.front());
   }
 
-  // Ends the stream after the messages that were sent.
+  // Ends the stream once all messages passed to Send() have been written.
   void FinishWith(const absl::Status& status) {
     MutexLock lock(mu_);
     if (finish_.has_value()) return;

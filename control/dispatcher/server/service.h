@@ -9,7 +9,7 @@
 
 namespace penstock::control {
 
-// Calls take messages, streams take bytes (control/rpc/wire_bytes.h).
+// Calls carry parsed messages, streams carry bytes (control/rpc/wire_bytes.h).
 using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
     wire::Dispatcher::WithCallbackMethod_GetOrRegisterDataset<
         wire::Dispatcher::WithCallbackMethod_GetDataset<
@@ -26,7 +26,7 @@ using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
 
 class DispatcherService final : public CallsAndStreams {
  public:
-  // `core` must outlive the server that this is registered with.
+  // `core` must outlive the server with which this service is registered.
   explicit DispatcherService(Core* core) : core_(core) {}
 
   grpc::ServerUnaryReactor* GetVersion(grpc::CallbackServerContext* context,

@@ -79,7 +79,7 @@ Rows FeedsOf(const DispatcherStatus& status) {
   return rows;
 }
 
-// Lists first the links that were waited for longest.
+// Lists the links by the time that trainers waited for them, the longest time first.
 Rows WaitsOf(const DispatcherStatus& status) {
   std::vector<const LinkStatus*> links;
   for (const LinkStatus& link : status.links) {

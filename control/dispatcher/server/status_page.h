@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page that a dispatcher shows in a browser.
+// The status page of a dispatcher, for browsers.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory into which ranges are received, kept for the next ranges. Fresh pages for each range would
+// Buffers into which ranges are received. They are reused, because fresh pages for each range would
 // double the cost of receiving it.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace penstock::remote {
 
-// Any thread. Must outlive the buffers that it returns.
+// Any thread may call any method. Must outlive the buffers that it returns.
 class Buffers {
  public:
   class Return {
    public:
-    Return() = default;  // deletes them
+    Return() = default;  // deletes the bytes
     explicit Return(Buffers* to) : to_(to) {}
     void operator()(char* bytes) const;
 
@@ -25,13 +25,14 @@ class Buffers {
   };
   using Buffer = std::unique_ptr<char[], Return>;
 
-  // Ranges have `bytes`; up to `most` unused buffers are kept.
+  // `bytes`: the size of a range. Up to `most` unused buffers are kept.
   Buffers(size_t bytes, size_t most) : bytes_(bytes), most_(most) {}
   ~Buffers();
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
 
-  // Not initialised. A buffer of more than `bytes_`, or of at most half of it, is not kept.
+  // Returns an uninitialised buffer. It is not kept for reuse if it is larger than `bytes_`, or at
+  // most half as large.
   Buffer Get(size_t bytes);
 
  private:

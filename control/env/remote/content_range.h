@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the header Content-Range (RFC 9110 §14.4) in bytes.
+// Parses the header Content-Range (RFC 9110 §14.4) with the unit bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct ContentRange {
   int64_t size = 0;  // of the whole file
 };
 
-// Returns nullopt unless the value is a range of bytes of a known size: "bytes 0-99/200" is one,
-// "bytes */200" and "bytes 0-99/*" are not.
+// Returns nullopt unless the value is a range of bytes in a file of known size: "bytes 0-99/200" is
+// such a range; "bytes */200" and "bytes 0-99/*" are not.
 std::optional<ContentRange> ParseContentRange(std::string_view value);
 
 }  // namespace penstock::remote

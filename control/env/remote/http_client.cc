@@ -24,7 +24,7 @@
 namespace penstock::remote {
 namespace {
 
-// Spare buffers between two ranges may take 1/kSpareShare of read_ahead_bytes.
+// Unused buffers may take 1/kSpareShare of read_ahead_bytes.
 constexpr size_t kSpareShare = 4;
 constexpr auto kLongestPoll = std::chrono::seconds(10);
 constexpr auto kBetweenComplaints = std::chrono::seconds(30);
@@ -89,7 +89,7 @@ class Client final : public HttpClient {
   void EndFinished();
   void EndStalled();
   void End(Jobs::iterator job, CURLcode code);
-  void Release(Job& job);  // its easy handle
+  void Release(Job& job);  // releases the job's easy handle
   void Complain(const Transfer& transfer);
   int PollMilliseconds() const;
 
@@ -103,7 +103,7 @@ class Client final : public HttpClient {
   Jobs new_ GUARDED_BY(mu_);
 
   // Used by the client's thread alone.
-  Jobs waiting_;  // until they are due, or for a connection
+  Jobs waiting_;  // wait until they are due, or for a connection
   Jobs active_;
   std::vector<CURL*> idle_;
   Clock::time_point complained_;
@@ -263,7 +263,7 @@ void Client::Release(Job& job) {
   idle_.push_back(std::exchange(job.easy, nullptr));
 }
 
-// Logs one event for all requests: a server that is down makes many fail at once.
+// Logs one event for all requests, because many requests fail together when a server is down.
 void Client::Complain(const Transfer& transfer) {
   std::string complaint = transfer.Complaint();
   const Clock::time_point now = Clock::now();

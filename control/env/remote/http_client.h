@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP GETs of this process. One thread runs them all over connections that it keeps, retries after
-// temporary failures, and resumes at the byte that it had reached.
+// The HTTP GETs of this process. One thread runs all of them and keeps the connections. After a
+// temporary failure, the thread tries the request again from the byte that it had reached.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@
 
 namespace penstock::remote {
 
-// The version of a file, as far as its server reports it. Bytes of two versions are never mixed.
+// The version of a file, as reported by its server. A reply never mixes bytes of two versions.
 struct Version {
   std::string etag;           // with its quotes; empty: not known
   std::string last_modified;  // as the server wrote it
   int64_t size = -1;          // bytes; -1: not known yet
 };
 
-// The identity for servers that require one; obtained for each try.
+// The identity that a request is signed with; obtained again for each try.
 struct Authorization {
   std::string provider;  // CURLOPT_AWS_SIGV4: "aws:amz:us-east-1:s3"; empty: no identity
   std::string user;      // "key:secret"
@@ -35,13 +35,14 @@ struct Authorization {
 struct GetRequest {
   std::string name;  // in errors
   std::string url;   // percent-encoded
-  // Bytes [begin, begin + bytes), cut at the end of the file. A server may send the whole file
-  // instead if the file has at most `bytes`. bytes < 0: everything, not resumable.
+  // The bytes [begin, begin + bytes) of the file, or fewer if the file ends before. A server may
+  // send the whole file instead if the file's size is at most `bytes`. bytes < 0: the whole file;
+  // such a request cannot be resumed.
   int64_t begin = 0;
   int64_t bytes = -1;
   Version version;                           // the version required; empty: any
   std::function<Authorization()> authorize;  // called on any thread; nullptr: no identity
-  bool redirects = true;                     // followed
+  bool redirects = true;                     // whether redirects are followed
 };
 
 struct GetReply {
@@ -51,27 +52,28 @@ struct GetReply {
   Version version;
 };
 
-// A request under way. Destroying it cancels it. Neither it nor its reply may outlive the client.
+// A request under way. The destructor cancels the request. Neither this object nor the reply may
+// outlive the client.
 class PendingGet {
  public:
   virtual ~PendingGet() = default;
-  // Returns the outcome, once. NotFound, PermissionDenied … with the server's text; Unavailable if
-  // no byte arrived for retry_for; DataLoss if the file has changed; FailedPrecondition for a
-  // server that does not support ranges. Cancelled once `stop` is requested; then Wait() may be
-  // called again.
+  // Waits for the outcome and returns it, once. Errors: NotFound, PermissionDenied … with the
+  // server's text; Unavailable if no byte arrived for retry_for; DataLoss if the file has changed;
+  // FailedPrecondition if the server does not support ranges. Returns Cancelled once `stop` is
+  // requested; Wait() may be called again after that.
   virtual absl::StatusOr<GetReply> Wait(const std::stop_token& stop) = 0;
 };
 
 // Any thread.
 class HttpClient {
  public:
-  // `config` must have been checked.
+  // REQUIRES: Check(config) is OK.
   static absl::StatusOr<std::unique_ptr<HttpClient>> Make(const FilesConfig& config);
   virtual ~HttpClient() = default;  // requests under way end with Cancelled
 
   // Never blocks.
   virtual std::unique_ptr<PendingGet> Start(GetRequest request) = 0;
-  // Ends the thread. Requests under way, or started later, end with Cancelled.
+  // Ends the thread. Requests that are under way or are started later end with Cancelled.
   virtual void Stop() = 0;
 };
 

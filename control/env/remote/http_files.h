@@ -9,7 +9,7 @@
 
 namespace penstock::remote {
 
-// `context` must outlive it and its files.
+// `context` must outlive the returned object and its files.
 std::unique_ptr<Files> MakeHttpFiles(RemoteContext& context);
 
 }  // namespace penstock::remote

@@ -12,15 +12,15 @@ namespace penstock::remote {
 // Returns "s3" for "s3://bucket/key", in lower case; empty if the name has no scheme.
 std::string SchemeOf(std::string_view name);
 
-// Returns an address as shown in errors and logs: without password and without query (which may
-// sign the request).
+// Returns an address as errors and logs show it: without the password, and without the query, which
+// may contain a signature.
 std::string Shown(std::string_view url);
 
 // Encode all but letters, digits and -._~ as %XX; in a path, / is also kept.
 std::string PercentEncode(std::string_view text);
 std::string PercentEncodePath(std::string_view path);
 
-// The parts of s3://bucket/key, both literal.
+// The parts of s3://bucket/key, as written in the name.
 struct S3Name {
   std::string bucket;
   std::string key;  // may be empty

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads bytes of a remote file in order while the next ranges are fetched.
+// Reads the bytes of a remote file in order, and fetches the next ranges meanwhile.
 #pragma once
 
 #include <atomic>
@@ -17,20 +17,21 @@
 
 namespace penstock::remote {
 
-// Bytes that all files of a process may have fetched ahead. Any thread.
+// The number of bytes that all files of a process together may have fetched ahead. Any thread may
+// call any method.
 class RangeBudget {
  public:
   explicit RangeBudget(int64_t bytes) : left_(bytes) {}
-  // Returns false if there is no room.
+  // Returns false, and takes nothing, if fewer than `bytes` are left.
   bool TryTake(int64_t bytes);
-  void Take(int64_t bytes) { left_ -= bytes; }  // even without room
+  void Take(int64_t bytes) { left_ -= bytes; }  // even if fewer are left
   void Give(int64_t bytes) { left_ += bytes; }
 
  private:
   std::atomic<int64_t> left_;
 };
 
-// One thread at a time.
+// Used by one thread at a time.
 class RangeStream {
  public:
   struct Source {
@@ -40,7 +41,7 @@ class RangeStream {
     int ranges_ahead;
   };
 
-  // Reads [begin, end) of a file that has these bytes.
+  // Reads the bytes [begin, end). REQUIRES: the file has at least `end` bytes.
   RangeStream(const Source& source, int64_t begin, int64_t end);
   ~RangeStream();
   RangeStream(const RangeStream&) = delete;
@@ -49,8 +50,8 @@ class RangeStream {
   int64_t position() const { return position_; }
   // Skips bytes. REQUIRES: offset >= position().
   void SkipTo(int64_t offset);
-  // Fills all of `into` with the next bytes; reads fewer only at the end. After an error, the next
-  // call tries the same bytes again.
+  // Fills all of `into` with the next bytes; reads fewer only at `end`. After an error, the next
+  // call tries to read the same bytes again.
   absl::StatusOr<size_t> Read(absl::Span<char> into, const std::stop_token& stop);
 
  private:
@@ -61,7 +62,7 @@ class RangeStream {
     GetReply reply;
   };
 
-  // Requests as many ranges as the limits allow, and at least one.
+  // Requests as many ranges as the limits allow, but at least one.
   void Ask();
   // Waits for the first range.
   absl::Status Arrive(const std::stop_token& stop);
@@ -70,7 +71,7 @@ class RangeStream {
   const Source& source_;
   const int64_t end_;
   int64_t position_;
-  int64_t asked_to_;          // end of the last range
+  int64_t asked_to_;          // the end of the last requested range
   std::deque<Range> ranges_;  // [position_ … asked_to_)
 };
 

@@ -14,8 +14,8 @@
 namespace penstock::remote {
 namespace {
 
-// The number of bytes fetched when a file is opened: all of a small file, and little waste if
-// reading continues elsewhere.
+// The number of bytes fetched when a file is opened: enough for all of a small file, and little
+// waste if the first read is elsewhere in a large file.
 constexpr int64_t kHeadBytes = 256 << 10;
 
 class RemoteFile final : public File {
@@ -82,7 +82,7 @@ class RemoteFile final : public File {
   }
 
   const std::string name_;
-  const GetRequest request_;  // with the file's version
+  const GetRequest request_;  // contains the file's version
   const GetReply head_;
   const std::stop_token stop_;
   const RangeStream::Source source_;

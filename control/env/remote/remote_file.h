@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file on a server, read by ranges.
+// A file on a server, which is read in ranges.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace penstock::remote {
 
-// State that all remote files of a process share. Must outlive them.
+// The state that all remote files of a process share. Must outlive the files.
 struct RemoteContext {
   RemoteContext(FilesConfig given, std::unique_ptr<HttpClient> http)
       : config(std::move(given)), budget(config.read_ahead_bytes), client(std::move(http)) {}
@@ -25,8 +25,8 @@ struct RemoteContext {
   const std::unique_ptr<HttpClient> client;
 };
 
-// Opens the file at the address in `request`, and sets the request's range, version and shown name.
-// The reply contains the file's first bytes.
+// Opens the file at the address in `request`. Sets the request's range, version and name. The reply
+// to the request contains the file's first bytes.
 absl::StatusOr<std::unique_ptr<File>> OpenRemote(RemoteContext& context, std::string name,
                                                  GetRequest request, std::stop_token stop);
 

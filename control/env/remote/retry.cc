@@ -11,13 +11,13 @@
 namespace penstock::remote {
 namespace {
 
-constexpr size_t kShownBytes = 200;  // of an answer in plain text
+constexpr size_t kShownBytes = 200;  // of a reply in plain text
 
 struct S3Error {
   std::string code, message;
 };
 
-// Returns both empty if the body is something else.
+// Returns empty strings if the body is not an S3 error.
 S3Error ParseS3Error(const std::string& body) {
   pugi::xml_document document;
   if (body.rfind('<', 0) != 0 || !document.load_buffer(body.data(), body.size())) return {};
@@ -25,7 +25,7 @@ S3Error ParseS3Error(const std::string& body) {
   return {error.child_value("Code"), error.child_value("Message")};
 }
 
-// Returns the message in the body, after ": "; empty if it has no readable one.
+// Returns ": " and the message in the body; empty if the body has no readable message.
 std::string BodyWordsOf(const Refusal& refusal) {
   const S3Error error = ParseS3Error(refusal.body);
   if (!error.code.empty()) return absl::StrCat(": ", error.code, ": ", error.message);
@@ -71,7 +71,7 @@ bool MayPass(const Refusal& refusal) {
     case 503:
     case 504:
       return true;
-    case 400:  // S3, for a connection that was idle too long
+    case 400:  // S3 sends it after a connection was idle too long
       return ParseS3Error(refusal.body).code == "RequestTimeout";
     default:
       return false;

@@ -18,23 +18,24 @@ struct Refusal {
   std::string body;          // its beginning
 };
 
-// Returns whether the same request may succeed later: after overload, a restart of the server, or a
-// slow client.
+// Returns whether the same request may succeed later, because the server was overloaded or
+// restarting, or the client was too slow.
 bool MayPass(const Refusal& refusal);
 
-// Returns "the server answered 503 Slow Down: …" with the server's text: code and message of S3's
-// <Error>, or the beginning of a plain text.
+// Returns a text such as "the server answered 503 Slow Down: …". It ends with the server's text:
+// the code and message of S3's <Error>, or the beginning of a body in plain text.
 std::string WordsOf(const Refusal& refusal);
-// Returns the error that a reader of `name` gets.
+// Returns the error for a caller that reads the file `name`.
 absl::Status ErrorOf(const std::string& name, const Refusal& refusal);
 
-// Waits between tries. Their bound doubles with each try; a wait is 50 to 100 % of its bound, drawn
-// at random so that clients that failed together do not retry together.
+// Computes the waits between tries. The bound doubles with each try. A wait is 50 to 100 % of the
+// bound, drawn at random so that clients that failed together do not retry together.
 class Backoff {
  public:
-  // Returns how long to wait now: at least as long as the server asked for, up to kLongestWait.
+  // Returns the time to wait before the next try. It is at least `asked_for`, the time that the
+  // server asked for, but at most kLongestWait.
   absl::Duration Next(absl::Duration asked_for = absl::ZeroDuration());
-  // Begins again with kFirstWait, because data has arrived.
+  // Called when data has arrived: the next wait begins at kFirstWait again.
   void Reset() { tries_ = 0; }
 
   static constexpr absl::Duration kFirstWait = absl::Milliseconds(100);

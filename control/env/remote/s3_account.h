@@ -13,8 +13,8 @@
 
 namespace penstock::remote {
 
-// Sections of an AWS configuration file: [name], then key = value; # and ; begin comments. Other
-// lines are skipped, as AWS's tools do.
+// The sections of an AWS configuration file. A section is a line [name] followed by lines key =
+// value; # and ; begin comments. Other lines are skipped, as in AWS's tools.
 using Profiles = std::map<std::string, std::map<std::string, std::string>>;
 Profiles ParseProfiles(std::string_view text);
 
@@ -24,13 +24,14 @@ class S3Account {
   S3Account(const FilesConfig& config, Environment environment);
 
   const std::string& region() const { return region_; }
-  // Returns https://bucket.s3.region.amazonaws.com, or the configured address, without a trailing
-  // slash.
+  // Returns the address of the bucket, without a trailing slash:
+  // https://bucket.s3.region.amazonaws.com, or an address at the configured endpoint.
   std::string AddressOf(const std::string& bucket) const;
-  // Looks up the credentials each time, because they are renewed in their files. Returns an empty
-  // identity, for public buckets, if there are none.
+  // Looks up the credentials at each call, because other tools renew them in the files. If there
+  // are none, returns an empty identity, which suffices for public buckets.
   Authorization Authorize() const;
-  // Returns where credentials are searched for, for the error message when there are none.
+  // Returns the list of places where credentials are looked up, for the error message when there
+  // are none.
   static const char* Places();
 
  private:
@@ -42,7 +43,7 @@ class S3Account {
   const std::string profile_;
   const std::string style_;
   const std::string region_;
-  const std::string endpoint_;  // empty: Amazon's
+  const std::string endpoint_;  // empty: Amazon's servers
 };
 
 }  // namespace penstock::remote

@@ -66,12 +66,12 @@ class S3Files final : public Files {
     GetRequest request;
     request.url = std::move(url);
     request.authorize = [this] { return account_.Authorize(); };
-    // A redirect leads to a different region, for which the request is not signed.
+    // A redirect leads to a different region, but the request is signed for this region.
     request.redirects = false;
     return request;
   }
 
-  // Adds a remedy to the error for a refused request.
+  // Adds a remedy to the error `status` of a refused request.
   absl::Status Explained(const absl::Status& status) const {
     if (absl::IsPermissionDenied(status) && account_.Authorize().provider.empty())
       return Annotate(status, S3Account::Places());

@@ -10,8 +10,8 @@
 
 namespace penstock::remote {
 
-// `context` must outlive it and its files. Credentials are looked up in `environment` and in the
-// files that it names.
+// `context` must outlive the returned object and its files. Credentials are looked up in
+// `environment` and in the files that it names.
 std::unique_ptr<Files> MakeS3Files(RemoteContext& context, Environment environment);
 
 }  // namespace penstock::remote

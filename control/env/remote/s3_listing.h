@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to S3's ListObjectsV2 and its responses.
+// Requests to S3's ListObjectsV2, and their responses.
 #pragma once
 
 #include <string>
@@ -10,25 +10,25 @@
 
 namespace penstock::remote {
 
-// The listing that contains all keys that match a shell pattern.
+// A listing that contains all keys that match a shell pattern.
 struct Listing {
-  std::string prefix;  // before the first * ? [
-  bool one_level;      // no / after that: deeper keys cannot match
+  std::string prefix;  // the pattern before its first * ? or [
+  bool one_level;      // the pattern has no / after the prefix: deeper keys cannot match
 };
 Listing ListingOf(std::string_view pattern);
 
-// Returns its query, with the names sorted as a signature requires. `token` is from the previous
-// page; empty for the first page.
+// Returns the query of the listing's request, with the parameters sorted as a signature requires.
+// `token`: the next_token of the previous page; empty for the first page.
 std::string QueryOf(const Listing& listing, const std::string& token);
 
 struct ListedPage {
   std::vector<std::string> keys;
   std::string next_token;  // empty: the last page
 };
-// DataLoss if `xml` is not such a response.
+// DataLoss if `xml` is not a complete response of ListObjectsV2.
 absl::StatusOr<ListedPage> ParsePage(std::string_view xml);
 
-// Matches as glob(3) does: * and ? match no /, and no . at the beginning of a part.
+// Matches as glob(3) does: * and ? do not match a /, or a . at the beginning of a part of the path.
 bool Matches(const std::string& pattern, const std::string& key);
 
 }  // namespace penstock::remote

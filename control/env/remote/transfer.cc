@@ -17,19 +17,20 @@
 namespace penstock::remote {
 namespace {
 
-constexpr long kReceiveBytes = 256 << 10;   // at once, at most
-constexpr size_t kRefusalBytes = 64 << 10;  // read of its body
-constexpr size_t kLongestWhole = 64 << 20;  // of a reply to a request without a range
+constexpr long kReceiveBytes = 256 << 10;   // the maximum at once
+constexpr size_t kRefusalBytes = 64 << 10;  // read of a refusal's body
+constexpr size_t kLongestWhole = 64 << 20;  // the maximum size of a reply to a request without a
+                                            // range
 constexpr auto kComplainAfter = std::chrono::seconds(5);
 constexpr long kMostRedirects = 5;
-// The hash of an empty body: S3 requires the hash of a request's body.
+// The header with the hash of an empty body. S3 requires the hash of each request's body.
 constexpr char kHashOfNothing[] =
     "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-// Returns whether the URL has "." or ".." segments. They are parts of a name, but curl removes them
-// unless CURLOPT_PATH_AS_IS is set. From release 8.13 on, curl does not sign requests with that
-// option, so it is set only for such names. A request for an S3 object with such a name then fails
-// with that reason.
+// Returns whether the URL has "." or ".." segments. Such segments may be parts of a file's name,
+// but curl removes them unless CURLOPT_PATH_AS_IS is set. From release 8.13 on, curl does not sign
+// requests that set this option. The option is therefore set only for such URLs, and a request for
+// an S3 object with such a URL fails with curl's error.
 bool HasDotSegments(absl::string_view url) {
   const std::vector<absl::string_view> segments =
       absl::StrSplit(url.substr(0, url.find_first_of("?#")), '/');
@@ -37,7 +38,7 @@ bool HasDotSegments(absl::string_view url) {
                      [](absl::string_view segment) { return segment == "." || segment == ".."; });
 }
 
-// Failures that a retry would repeat.
+// Returns whether a retry would fail in the same way.
 bool IsForGood(CURLcode code) {
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
@@ -140,7 +141,7 @@ void Transfer::Begin(CURL* easy) {
   if (request_.redirects) {
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(easy, CURLOPT_MAXREDIRS, kMostRedirects);
-    // A request over https is not redirected to plain http.
+    // A request over https must not be redirected to plain http.
     const bool secure = absl::StartsWithIgnoreCase(request_.url, "https:");
     curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
   }
@@ -198,7 +199,7 @@ size_t Transfer::OnHeader(char* line, size_t, size_t size, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
   const absl::string_view text(line, size);
   if (!absl::StartsWith(text, "HTTP/")) return size;
-  // A reply begins; earlier replies were redirects.
+  // A new reply begins. Earlier replies of this try were redirects.
   transfer.body_ = Body::kUnknown;
   transfer.refusal_ = {};
   const size_t code = text.find(' ');
@@ -249,7 +250,7 @@ Transfer::Body Transfer::Examine() {
                                                                                : Body::kRefused;
 }
 
-// A reply with the whole file is usable only if the whole file was requested.
+// A reply that contains the whole file is usable only if the whole file was requested.
 Transfer::Body Transfer::ExamineWhole(int64_t length) {
   const Version told = {Header("ETag"), Header("Last-Modified"), length};
   if (request_.bytes >= 0 && (request_.begin > 0 || length > request_.bytes)) {
@@ -291,7 +292,7 @@ bool Transfer::Keep(const char* bytes, size_t size) {
     return false;
   }
   if (got_ + size > capacity_) {
-    // Uses the length from the head, if the head has one.
+    // Uses the length that the head announces, if any.
     curl_off_t length = -1;
     curl_easy_getinfo(easy_, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     const size_t told = got_ + static_cast<size_t>(std::max<curl_off_t>(length, 0));
@@ -342,7 +343,7 @@ std::optional<absl::StatusOr<GetReply>> Transfer::End(CURLcode code) {
 }
 
 bool Transfer::IsComplete() const {
-  if (request_.bytes < 0 || version_.size < 0) return true;  // curl has seen its end
+  if (request_.bytes < 0 || version_.size < 0) return true;  // curl has seen the end of the body
   const int64_t end =
       is_whole_ ? version_.size : std::min(version_.size, request_.begin + request_.bytes);
   return request_.begin + static_cast<int64_t>(got_) == end;
@@ -359,7 +360,7 @@ absl::StatusOr<GetReply> Transfer::Refused() {
   if (refusal_.code == kPreconditionFailed)
     return Changed("the server reports a different version");
   if (refusal_.code == kRangeNotSatisfiable) {
-    // The file is empty: it has no first byte.
+    // The file is empty, so the range that begins at byte 0 cannot be satisfied.
     if (request_.begin == 0 && got_ == 0 && version_.size <= 0) {
       is_whole_ = true;
       return Finished();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GET with all its attempts. Used by the client's thread alone.
+// One GET with all its tries. Used only by the client's thread.
 #pragma once
 
 #include <curl/curl.h>
@@ -20,27 +20,27 @@ using Clock = SteadyClock;
 
 class Transfer {
  public:
-  // `config` and `buffers` must outlive it.
+  // `config` and `buffers` must outlive this object.
   Transfer(GetRequest request, const FilesConfig& config, Buffers& buffers);
   ~Transfer();
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // Prepares `easy` for the next try, which continues where the last one ended.
+  // Prepares `easy` for the next try, which continues where the last try ended.
   void Begin(CURL* easy);
-  // Handles the end of a try; `easy` is no longer used. Returns nullopt if the request must be
-  // tried again at due().
+  // Handles the end of a try. The handle passed to Begin() is no longer used. Returns nullopt if
+  // the request must be tried again at due().
   std::optional<absl::StatusOr<GetReply>> End(CURLcode code);
 
   Clock::time_point due() const { return due_; }
-  // Returns the time at which the current try must be ended if it receives nothing.
+  // Returns the time at which the current try must be ended if no byte arrives until then.
   Clock::time_point stalls_at() const;
-  // Returns why the last try failed, once the request has received nothing for kComplainAfter.
-  // Until then, or if no try has failed, returns an empty string.
+  // Returns the reason for which the last try failed. Empty if no try has failed, or if the request
+  // received a byte less than kComplainAfter ago.
   std::string Complaint() const;
 
  private:
-  // How the head of a reply classifies its body.
+  // The kind of a reply's body, according to the reply's head.
   enum class Body { kUnknown, kWanted, kRefused };
 
   static size_t OnHeader(char* line, size_t, size_t size, void* self);
@@ -49,15 +49,15 @@ class Transfer {
   // version of the file.
   Body Examine();
   Body ExamineWhole(int64_t length);
-  // Compares `told` with version_, and adds to version_ the parts of `told` that it lacks. Sets
-  // error_ if they differ.
+  // Compares `told` with version_, and adds to version_ the parts that only `told` has. Sets error_
+  // and returns false if the versions differ.
   bool IsSameVersion(const Version& told);
   bool Keep(const char* bytes, size_t size);
   std::string Header(const char* name) const;  // of the last reply; empty: none
   curl_slist* Headers(const Authorization& authorization) const;
 
   absl::StatusOr<GetReply> Finished();
-  // Returns the outcome of a reply for which a retry would not help.
+  // Returns the outcome for a reply after which a retry would not help.
   absl::StatusOr<GetReply> Refused();
   std::optional<absl::StatusOr<GetReply>> TryAgain(const std::string& why,
                                                    absl::Duration asked_for = {});
@@ -73,7 +73,7 @@ class Transfer {
   const FilesConfig& config_;
   Buffers& buffers_;
   Counters& counters_;
-  Version version_;  // of the bytes so far
+  Version version_;  // of the bytes received so far
 
   Buffers::Buffer buffer_;
   size_t capacity_ = 0;
@@ -85,7 +85,7 @@ class Transfer {
   Clock::time_point due_;        // of the next try
   Clock::time_point began_;      // start of the request, or time of the last byte
   Clock::time_point try_began_;  // start of the try, or time of the last byte
-  std::string why_;              // why the last try failed
+  std::string why_;              // the reason for which the last try failed
 
   // --- The try under way
   CURL* easy_ = nullptr;
