@@ -40,7 +40,7 @@ struct Found {
   bool is_mark() const { return header.magic == kMarkMagic; }
 };
 
-// Returns the whole, undamaged record or mark at `offset`, if there is one.
+// Returns the complete, undamaged record or mark at `offset`, if there is one.
 std::optional<Found> RecordAt(std::string_view log, size_t offset) {
   if (log.size() - offset < kRecordHeaderBytes) return std::nullopt;
   Found found;
@@ -58,8 +58,8 @@ std::optional<Found> RecordAt(std::string_view log, size_t offset) {
   return found;
 }
 
-// Returns a whole record or mark after `offset` that was written after record `expected` had been
-// synced. If there is one, record `expected` was durable.
+// Returns a complete record or mark after `offset` that was written after record `expected` had
+// been synced. If such a record or mark exists, record `expected` was durable.
 std::optional<Found> LaterGroup(std::string_view log, size_t offset, uint64_t expected) {
   for (++offset; offset + kRecordHeaderBytes <= log.size(); ++offset) {
     std::optional<Found> found = RecordAt(log, offset);
@@ -132,7 +132,7 @@ absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
   };
 
   FileHeader header;
-  if (log.empty() && !next.has_value()) return parsed;  // just made
+  if (log.empty() && !next.has_value()) return parsed;  // the file was just made
   if (log.size() < sizeof header) return torn(0);
   std::memcpy(&header, log.data(), sizeof header);
   if (std::memcmp(header.magic, kLogMagic, sizeof kLogMagic) != 0 ||

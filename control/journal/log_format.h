@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a log file: a header, then the records one after the other (docs/journal.md, "The
-// log"). Pure functions over bytes.
+// Reads and writes the bytes of a log file: a header, then the records one after the other
+// (docs/journal.md, "The log"). Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ inline constexpr size_t kRecordHeaderBytes = 32;  // see AppendRecord
 // Returns the first bytes of every log file.
 std::string LogHeader(uint32_t version = kLogVersion);
 
-// Appends one record to `log`. `group` is the first sequence of the records that are written and
-// synced together with it.
+// Appends one record to `log`. `group`: the first sequence of the group, that is, of the records
+// that are written and synced together.
 void AppendRecord(uint64_t sequence, uint64_t group, std::string_view bytes, std::string& log);
 
 // Appends a mark: all records up to `sequence` were synced before the mark was written.
@@ -34,14 +34,15 @@ struct ParsedLog {
   std::string cut;         // describes the incomplete record; empty: none
 };
 
-// Reads a log whose first record should be number `first`. The next file begins with record `next`;
-// nullopt: there is no next file. `name` is for messages.
-// - A record that is cut short was never durable, and is cut off. A damaged record is cut off too
-//   if neither a whole record of a later group nor a mark follows it.
-// - If the next file begins with the number of the record that is cut short or damaged, it was a
+// Reads the bytes of a log file whose first record should have the number `first`. `next`: the
+// number of the next file's first record; nullopt if there is no next file. `name`: the file's
+// name, for messages.
+// - A record that ends too early was never durable, and is cut off. A damaged record is cut off
+//   too, unless a complete record of a later group or a mark follows it.
+// - If the next file begins with the number of the incomplete or damaged record, these bytes were a
 //   mark and not a record, and nothing is lost.
-// - Any other damage is DataLoss with the record.
-// - A log of a newer release is FailedPrecondition.
+// - Any other damage is DataLoss, with the number of the record.
+// - A log that a newer release wrote is FailedPrecondition.
 absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,
                                    std::optional<uint64_t> next, const std::string& name);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of a state with their messages: a list of fields for each
+// Pairs the records of a state with their Protobuf messages, by a list of fields for each
 // (control/proto/fields.h). Shared by changes_proto.cc and state_proto.cc. Includes Protobuf.
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace penstock::control {
 
-// Returns FailedPrecondition with the field if `bytes`, a message of type `type`, has a field that
-// this release does not know, in itself or in a nested message. Reserved numbers belong to older
-// releases and are ignored.
+// Returns FailedPrecondition, with the field's number, if the message `bytes` of type `type`, or a
+// message nested in it, has a field that this release does not know. Reserved numbers belong to
+// older releases and are ignored.
 absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type);
 
 template <>
@@ -63,8 +63,8 @@ WIRE_PAIR(AnswerRecord, wire::Answered) {
   Fields(coder, value.answer, message);
 }
 
-// Everything but the dataset. `state` maps ids to datasets, so that each definition is written only
-// once.
+// All fields except the dataset. WriteJob and ReadJob look up the dataset by its id in `state`, so
+// that each definition is written only once.
 WIRE_STRUCT(JobRecord, wire::Job, id, name, run_id, anonymous, terms, seed, token, cancelled);
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to);
 absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state);

@@ -38,8 +38,8 @@ absl::Status SnapshotDb::Error(int code) const {
       return absl::ResourceExhaustedError(absl::StrCat("cannot write journal ", path_, ": ", why));
     case SQLITE_IOERR: {
       const std::string what = absl::StrCat("cannot write journal ", path_, ": ", why);
-      // A write error is a file size limit or a quota; a full disk is SQLITE_FULL. Data that could
-      // not be synced or read may be lost.
+      // A write error means that a limit on the file's size or a quota was reached. A full disk is
+      // SQLITE_FULL. Data that could not be synced or read may be lost.
       return sqlite3_extended_errcode(db_.get()) == SQLITE_IOERR_WRITE
                  ? absl::ResourceExhaustedError(what)
                  : absl::InternalError(what);
@@ -83,7 +83,7 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
   if (code != SQLITE_OK) return db.Error(code);
   // The file contains tokens of jobs. SQLite gives the files next to it the same permissions.
   if (chmod(path.c_str(), 0600) != 0) return DiskError(errno, "set the permissions of", path);
-  // The exclusive lock, once taken, stays until the connection is closed.
+  // Once the exclusive lock is taken, it is held until the connection is closed.
   RETURN_IF_ERROR(db.Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"));
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE; COMMIT;"));
   ASSIGN_OR_RETURN(int64_t version, db.Number("PRAGMA user_version"));

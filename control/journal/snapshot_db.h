@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SQLite file of a journal: its snapshot, its version, and the lock that keeps a second
-// dispatcher out. Not thread safe.
+// The SQLite file of a journal. It contains the snapshot and the journal's version, and its lock
+// keeps a second dispatcher out. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,9 @@ inline constexpr int kJournalVersion = 3;
 
 class SnapshotDb {
  public:
-  // Opens the file, makes it if missing, and upgrades one of an older release. Holds its lock until
-  // destroyed. Has the errors of OpenSqliteJournal.
+  // Opens the file; makes it if it is missing, and upgrades it if an older release wrote it. The
+  // returned object holds the file's lock until it is destroyed. Has the errors of
+  // OpenSqliteJournal.
   static absl::StatusOr<SnapshotDb> Open(const std::string& path);
 
   struct Snapshot {
@@ -31,8 +32,8 @@ class SnapshotDb {
   absl::StatusOr<Snapshot> Read();
   // Replaces the snapshot durably, completely or not at all.
   absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces);
-  // Returns FailedPrecondition if the open file has been deleted or replaced: everything written to
-  // it is lost.
+  // Returns FailedPrecondition if the open file has been deleted or replaced: then all data written
+  // to it is lost.
   absl::Status CheckThere();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snapshot in SQLite, the changes in a log beside it. Why two files:
-// docs/decisions/0001-journal.md.
+// A journal that keeps its snapshot in SQLite and the changes in a log beside it.
+// docs/decisions/0001-journal.md gives the reason for two files.
 #include <algorithm>
 #include <deque>
 #include <iterator>
@@ -133,7 +133,7 @@ class SqliteJournal final : public Journal {
       }
       if (is_snapshot) continue;
       durable_(last);
-      if (!idle) continue;  // the next group shows that this one is durable
+      if (!idle) continue;  // the next group will show that this group is durable
       if (absl::Status marked = Mark(last); !marked.ok()) return Fail(marked);
     }
   }
@@ -147,7 +147,8 @@ class SqliteJournal final : public Journal {
     durable_(status);
   }
 
-  // Returns all waiting items up to the next snapshot, or that snapshot. Empty: stop.
+  // Returns all waiting items before the next snapshot or, if the first item is a snapshot, that
+  // item. Empty if the writer must stop.
   std::vector<Item> TakeGroup() {
     MutexLock lock(mu_);
     changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !queue_.empty(); });
@@ -175,9 +176,9 @@ class SqliteJournal final : public Journal {
                     "; free space and start again");
   }
 
-  // Begins a new log, and removes the old ones when the snapshot that replaces them is durable. An
-  // old log that a power loss brings back is ignored. Without space or a descriptor the snapshot is
-  // skipped, and the logs stay until a snapshot succeeds.
+  // Begins a new log, and removes the old logs when the snapshot that replaces them is durable. If
+  // a power loss brings an old log back, the log is ignored. If no space or no file descriptor is
+  // left, the snapshot is skipped, and the logs stay until a snapshot succeeds.
   absl::Status WriteSnapshot(const Item& item) {
     const uint64_t next = item.sequence + 1;
     absl::StatusOr<std::vector<uint64_t>> old = ListLogs(disk_, work_dir_);
@@ -197,7 +198,7 @@ class SqliteJournal final : public Journal {
     return absl::OkStatus();
   }
 
-  // No new log shows that the records before it are durable, so this writes a mark.
+  // A new log would show that the records before it are durable. Without one, a mark is written.
   absl::Status WithoutLog(uint64_t sequence, const absl::Status& why) {
     RETURN_IF_ERROR(WithoutSnapshot(why));
     return Mark(sequence);
@@ -232,11 +233,12 @@ struct LastLog {
   size_t valid_bytes;
 };
 
-// Reads all logs after the snapshot. Returns where the newest one ends.
+// Reads the records after the snapshot from the logs. Returns the first sequence of the newest log
+// and the size of its valid part.
 absl::StatusOr<LastLog> ReadLogs(Disk& disk, const std::string& work_dir, Recovered& recovered) {
   ASSIGN_OR_RETURN(std::vector<uint64_t> firsts, ListLogs(disk, work_dir));
-  // Only the last log that begins at or before the record after the snapshot is needed. A power
-  // loss while the earlier ones were removed may have left any of them.
+  // The first log needed is the last one that begins at or before the record after the snapshot. If
+  // power was lost while earlier logs were being removed, any of them may still exist.
   const auto behind =
       std::upper_bound(firsts.begin(), firsts.end(), recovered.snapshot_sequence + 1);
   if (behind != firsts.begin()) firsts.erase(firsts.begin(), behind - 1);

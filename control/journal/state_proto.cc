@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole state to and from its wire form.
+// Converts a whole state to and from its wire form.
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
@@ -122,7 +122,7 @@ WIRE_PAIR(IterationState, wire::Iteration) {
       CheckRounds(coder, value);
     }
     if (value.record.finished && coder.status().ok()) {
-      protocol::ForgetHistories(value.record);  // of older releases
+      protocol::ForgetHistories(value.record);  // older releases kept them
     }
   }
 }
@@ -201,10 +201,11 @@ class Pieces {
  public:
   explicit Pieces(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // The piece to write to next.
+  // Returns the piece to which to write next.
   wire::Snapshot& now() { return now_; }
 
-  // Counts `written`, which was just written to now(). `words` name it in an error.
+  // Counts the bytes of `written`, which was just written to now(). Begins the next piece if this
+  // one has become large enough. `words` name the object in an error.
   template <typename... Words>
   absl::Status Wrote(const google::protobuf::Message& written, const Words&... words) {
     const size_t bytes = written.ByteSizeLong();

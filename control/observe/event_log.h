@@ -22,14 +22,14 @@ struct Event {
   std::string name;  // "joined", "lost", "moved", "committed", "cut", …
   std::vector<std::pair<std::string, std::string>> fields;
 
-  // Returns the value of that field; empty if there is none.
+  // Returns the value of the field `key`; empty if there is no such field.
   std::string field(std::string_view key) const;
 };
 
-// `name key=value …`; values with spaces or quotes are quoted.
+// Returns `name key=value …`. Values with spaces or quotes are quoted.
 std::string ToString(const Event& event);
 
-// Where events are written. Any thread.
+// Writes events. Any thread may call any method.
 class EventLog {
  public:
   virtual ~EventLog() = default;
@@ -45,7 +45,8 @@ class CapturedEvents : public EventLog {
  public:
   static std::shared_ptr<CapturedEvents> Make();
   virtual std::vector<Event> All() const = 0;
-  // Returns the first event of that name, now or once it is written; an empty event after `bound`.
+  // Returns the first event with this name. If there is none yet, waits for it, and returns an
+  // empty event after `bound`.
   virtual Event WaitFor(std::string_view name, absl::Duration bound) const = 0;
 };
 

@@ -19,10 +19,10 @@ namespace {
 struct Armed {
   Armed(std::string name, int64_t left) : name(std::move(name)), left(left) {}
   std::string name;
-  std::atomic<int64_t> left;  // passes before it kills
+  std::atomic<int64_t> left;  // kills at this many further passes
 };
 
-// Constant once made; usually empty.
+// Returns the fail points from the environment, which are read once. Usually empty.
 std::deque<Armed>& AllArmed() {
   static auto* const all = [] {
     auto* armed = new std::deque<Armed>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain pages without scripts, for people. All untrusted text is escaped.
+// Makes plain pages without scripts, for people. All untrusted text is escaped.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// All metrics of one name; the key is the label text.
+// All metrics with one name. The map's key is the label text.
 template <class Metric>
 struct MetricFamily {
   std::string help;

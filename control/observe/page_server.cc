@@ -28,8 +28,8 @@ namespace {
 
 using Clock = SteadyClock;
 
-// How long a client may take to send its request and to receive the answer, so that it does not
-// keep others waiting.
+// The time that a client may take to send its request and to receive the answer. It is limited so
+// that a client does not keep others waiting.
 constexpr std::chrono::seconds kPatience(2);
 // The pause after accept failed.
 constexpr std::chrono::milliseconds kPause(100);
@@ -56,7 +56,7 @@ absl::StatusOr<int> Listen(const std::string& host, int port) {
       absl::StrCat("cannot serve pages on ", host, ":", port, ": ", std::strerror(error)));
 }
 
-// Returns the token in a request, in either form.
+// Returns the token in a request: a Bearer token, or the password of Basic authentication.
 std::string ShownToken(const std::string& request) {
   for (absl::string_view line : absl::StrSplit(request, "\r\n")) {
     const std::pair<absl::string_view, absl::string_view> header =
@@ -73,7 +73,7 @@ std::string ShownToken(const std::string& request) {
   return "";
 }
 
-// Compares in a time that does not depend on how much of the secret matches.
+// Compares in a time that does not depend on the number of matching characters.
 bool SameSecret(const std::string& shown, const std::string& secret) {
   unsigned char differ = shown.size() == secret.size() ? 0 : 1;
   for (size_t i = 0; i < secret.size(); ++i) {
@@ -119,7 +119,7 @@ class Server final : public PageServer {
       if (waits[1].revents != 0) return;
       if (waits[0].revents == 0) continue;
       const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) {  // perhaps no descriptor is free: waits until some are closed
+      if (fd < 0) {  // perhaps no descriptor is free: waits until one is closed
         if (errno != EINTR && errno != ECONNABORTED) Await(-1, 0, Clock::now() + kPause);
         continue;
       }
@@ -141,7 +141,8 @@ class Server final : public PageServer {
     }
   }
 
-  // Serves one client after another, each within kPatience, however slowly it reads and writes.
+  // Serves one client after another. Each client gets at most kPatience, no matter how slowly it
+  // reads and writes.
   void Serve(int fd) {
     const Clock::time_point deadline = Clock::now() + kPatience;
     std::string request;

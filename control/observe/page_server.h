@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small HTTP server for pages: /metrics for Prometheus, and other pages about the process. A page
-// that begins as HTML is served as HTML. GET only, one request per connection.
+// whose text begins like HTML is served as HTML. GET only, one request per connection.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ class PageServer {
   // Makes a page when it is requested, on the server's thread.
   using Page = std::function<std::string()>;
 
-  // Serves `pages` (by path) on that host and port (0: any free one) until it is destroyed.
-  // Requests must present `token` (as a Bearer token, or as the password of Basic authentication
-  // with any name); without it they get no page. If the token is empty, all requests are allowed.
-  // Unavailable if the port is in use.
+  // Serves `pages` (the key is the path) on `host` and `port` (0: any free port) until the server
+  // is destroyed. If `token` is not empty, a request gets a page only if it presents the token, as
+  // a Bearer token or as the password of Basic authentication with any user name. Unavailable if
+  // the port is in use.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& host, int port,
                                                            std::map<std::string, Page> pages,
                                                            std::string token = "");

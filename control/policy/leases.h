@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lease times, and the peers that have been silent for too long. Has no clock: the caller passes
-// the times.
+// The default lease times, and a class that finds the peers that have been silent for too long. The
+// class has no clock: the caller passes the time.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace penstock::control {
 
-// Defaults. Users set others in DispatcherConfig (penstock/server.h), which states the same.
+// The defaults. They must equal the defaults in DispatcherConfig (penstock/server.h), where users
+// set other values.
 inline constexpr absl::Duration kClientTimeout = absl::Seconds(60);
 inline constexpr absl::Duration kWorkerTimeout = absl::Seconds(10);
 inline constexpr absl::Duration kHeartbeatInterval = absl::Seconds(1);
@@ -22,13 +23,14 @@ class Leases {
   void Heard(const Key& key, absl::Time now) { heard_[key] = now; }
   void Forget(const Key& key) { heard_.erase(key); }
   bool Knows(const Key& key) const { return heard_.count(key) > 0; }
-  // Zero for an unknown key.
+  // Returns zero for an unknown key.
   absl::Duration SilentFor(const Key& key, absl::Time now) const {
     auto found = heard_.find(key);
     return found == heard_.end() ? absl::ZeroDuration() : now - found->second;
   }
 
-  // Returns the keys that have been silent for `timeout` or longer. They stay until Forget().
+  // Returns the keys that have been silent for `timeout` or longer. A key is returned until
+  // Forget() is called for it.
   std::vector<Key> Expired(absl::Time now, absl::Duration timeout) const {
     std::vector<Key> expired;
     for (const auto& [key, heard] : heard_) {
@@ -37,8 +39,9 @@ class Leases {
     return expired;
   }
 
-  // The holder itself did nothing until `to`, because it or its machine was stopped. It could not
-  // hear any peer in that time, so all clocks start again.
+  // Called when the holder of this object was itself stalled until `to`, because its process or
+  // machine was stopped. It could not hear from any peer in that time, so all silences are counted
+  // from `to`.
   void HolderStalled(absl::Time to) {
     for (auto& [key, heard] : heard_) heard = std::max(heard, to);
   }

@@ -31,8 +31,8 @@ int64_t Permits(const State& state, WorkerId worker) {
   return record == nullptr ? 0 : std::max<int64_t>(record->permits, 1);
 }
 
-// Returns how many splits of the newest repetition have not been given out, for the provider with
-// the most. If a provider has not begun, all its splits count.
+// Returns the number of splits of the newest repetition that have not been given out, for the
+// provider that has the most such splits. If a provider has not begun, all its splits count.
 int64_t SplitsLeft(const JobRecord& job, const IterationState& iteration) {
   int64_t most = 0;
   for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {
@@ -46,8 +46,8 @@ int64_t SplitsLeft(const JobRecord& job, const IterationState& iteration) {
   return most;
 }
 
-// Returns the worker among `workers` whose place in the list is the partition's shard; none if no
-// worker has that place.
+// Returns the worker among `workers` whose place in the dispatcher's list of workers is the number
+// of the partition's shard; none if no worker has that place.
 WorkerId HomeOf(const State& state, const IterationState& iteration, PartitionId partition,
                 absl::Span<const WorkerId> workers) {
   const ShardOf shard = iteration.ShardOfPartition(partition);
@@ -66,7 +66,7 @@ bool SomeReaderIsAway(const IterationState& iteration, const protocol::Iteration
   return false;
 }
 
-// The partitions that a worker has of one iteration.
+// The number of a worker's partitions of one iteration, and the worker's permits.
 struct Load {
   WorkerId worker;
   int64_t partitions;
@@ -143,7 +143,8 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
   if (at_home_only || (home && std::find(avoid.begin(), avoid.end(), home) == avoid.end())) {
     return home;
   }
-  // (in `avoid`, this iteration's partitions per permit, all partitions per permit)
+  // (whether the worker is in `avoid`, this iteration's partitions per permit, all partitions per
+  // permit)
   using Cost = std::tuple<bool, double, double>;
   const bool asks_for_room = avoid.empty() && MayWaitForOthers(state, iteration);
   Cost least{true, std::numeric_limits<double>::infinity(), 0};
@@ -183,7 +184,8 @@ std::vector<PartitionId> PartitionsToRelieve(const State& state, const Iteration
   if (placed_by_list) return away;
   const Counts at_work = CountAtWork(iteration, context);
   std::vector<Load> loads;
-  std::unordered_map<uint64_t, size_t> places;  // in `loads`, by worker
+  std::unordered_map<uint64_t, size_t> places;  // the key: the worker; the value: its place in
+                                                // `loads`
   for (WorkerId worker : usable) {
     places[worker.value()] = loads.size();
     loads.push_back({worker, CountOf(at_work, worker), Permits(state, worker)});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides how many partitions an iteration has and which worker gets each. Pure.
+// Decides how many partitions an iteration has, and which worker gets each partition. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -14,56 +15,62 @@ namespace penstock::control {
 
 // In this file `usable` is the list of workers that are connected and not draining.
 
-// Returns how many partitions to open now.
-// - DYNAMIC: one per permit, while splits are left to give.
-// - OFF: one per worker.
-// - Partitions that are shards, or merged in a fixed order: all of them at once.
+// Returns the number of partitions to open now, so that the iteration has:
+// - in mode DYNAMIC, one partition per permit, while splits are left to give out;
+// - in mode OFF, one partition per worker;
+// - if its partitions are shards or are merged in a fixed order, all of them at once.
 // The iteration gets at least one partition, so that its readers have a worker to wait for.
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
                          absl::Span<const WorkerId> usable);
 
-// How many partitions each worker has. Counted once; a caller that places several partitions keeps
-// it up to date with Add(), because there may be as many partitions as cores in a cluster.
+// The number of partitions of each worker. The constructor counts them. A caller that places
+// several partitions updates the counts with Add() and does not count again, because there may be
+// as many partitions as cores in a cluster.
 class PartitionCounts {
  public:
   PartitionCounts(const State& state, const IterationState& iteration,
                   const protocol::IterationContext& context);
-  int64_t OfIteration(WorkerId worker) const;  // without those that have ended
+  int64_t OfIteration(WorkerId worker) const;  // without ended partitions
   int64_t OfAll(WorkerId worker) const;
-  void Add(WorkerId worker);  // one more of the iteration
+  void Add(WorkerId worker);  // adds one partition of the iteration
 
  private:
   std::unordered_map<uint64_t, int32_t> of_iteration_;  // by worker
   std::unordered_map<uint64_t, int32_t> of_all_;
 };
 
-// The maximum number of partitions of an iteration that a worker gets per permit, if partitions may
-// wait for others to end. All partitions of a worker are open at once. Without this bound, a few
-// surviving workers would hold the pipelines of all that were lost.
+// The maximum number of an iteration's partitions that a worker gets per permit, if partitions may
+// wait until others have ended. The number is limited because all partitions of a worker are open
+// at once: without the limit, a few surviving workers would run the pipelines of all lost workers
+// at once.
 inline constexpr int64_t kMostPerPermit = 2;
-// Returns whether partitions of `iteration` may wait for others to end: each of them is certain to
-// end, and no order among them is promised.
+// Returns whether a partition of `iteration` may wait for a worker until other partitions have
+// ended. This is so if each partition is certain to end, and no order of the partitions is
+// promised.
 bool MayWaitForOthers(const State& state, const IterationState& iteration);
-// Returns whether a worker in `usable` has room for one more partition of `iteration`.
+// Returns whether a worker in `usable` may get one more partition of `iteration`.
 bool SomebodyHasRoom(const State& state, const IterationState& iteration,
                      const PartitionCounts& counts, absl::Span<const WorkerId> usable);
 
 // Returns the worker that gets `partition` of `iteration`. A shard goes to the worker whose place
-// in the list is its number; under target LOCAL to no other. Otherwise the partition is placed on
-// the worker that then has the fewest of the iteration's partitions per permit, not counting ended
-// ones; among equals, on the one with the fewest partitions of all iterations. A worker in `avoid`
-// is chosen only if there is no other. Returns none if no worker is usable or none has room; with a
-// nonempty `avoid` room is not required.
+// in the list of workers is the shard's number; under target LOCAL it goes to no other worker. Any
+// other partition goes to the worker that then has the fewest of the iteration's partitions per
+// permit; ended partitions do not count. If several workers have the same number, it goes to the
+// one with the fewest partitions of all iterations per permit. A worker in `avoid` is chosen only
+// if there is no other. Returns none if no worker is usable, or if all usable workers have
+// kMostPerPermit partitions per permit and partitions may wait; this limit is ignored if `avoid` is
+// not empty.
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});
 
-// Returns the partitions to take from workers because ChooseWorker has a better place for them.
-// These are partitions of a worker with more of `iteration` than permits, if another worker would
-// have fewer per permit even with one more. If the workers have places in a list, these are the
-// shards that are not on the worker of their place. Returns none while a partition waits for a
-// worker anyway, or while a reader that would have to answer first is disconnected. Ended
-// partitions stay where they are. After these moves, a second call returns none.
+// Returns the partitions to take from workers because ChooseWorker would choose better workers for
+// them. If the workers have places in a list, these are the shards that are not on the worker of
+// their place. Otherwise, these are partitions of a worker that has more partitions of `iteration`
+// than permits, if another worker would have fewer per permit even with one partition more. Returns
+// none while a partition waits for a worker anyway, or while a reader that would have to answer
+// first is disconnected. Ended partitions stay where they are. After these moves, a second call
+// returns none.
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::IterationContext& context,
                                              absl::Span<const WorkerId> usable);

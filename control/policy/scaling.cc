@@ -12,23 +12,26 @@
 namespace penstock::control {
 namespace {
 
-// The window of a pace. It is long enough that rare events are the smaller part of it, and short
-// enough to follow a change within half a minute. Slow sources keep a few older samples.
+// The window of a pace. It is long enough that rare events take up less than half of it, and short
+// enough that the pace follows a change within half a minute. A slow source keeps at least kFewest
+// samples, even if they are older.
 constexpr absl::Duration kWindow = absl::Seconds(20);
 constexpr size_t kFewest = 9;
-// A shorter time per element counts as this: no trainer or worker is faster.
+// The shortest time per element that counts. A shorter time counts as this one, because no trainer
+// or worker is faster.
 constexpr double kLeastSeconds = 1e-7;
-// How long a client that left still counts: its next repetition may follow.
+// The time for which a client that left still counts, because its next repetition may follow.
 constexpr absl::Duration kMayComeBack = absl::Seconds(15);
-// A rate further from the median than this factor counts as exactly that far. The mean must include
-// slow workers, but no absurd values.
+// A rate that differs from the median by more than this factor counts as if it differed by exactly
+// this factor. The mean thus includes slow workers, but no absurd values.
 constexpr double kFarOff = 4;
-// tf.data service bounds its own estimate in the same way.
+// Bounds of the estimate: at most kMostTimes times, and at most kMostMore more than, the current
+// number of workers. tf.data service has the same bounds.
 constexpr int64_t kMostTimes = 4;
 constexpr int64_t kMostMore = 500;
 constexpr int64_t kMostWorkers = 100'000;
 
-// REQUIRES: not empty.
+// REQUIRES: `values` is not empty.
 double MedianOf(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -48,7 +51,8 @@ absl::Duration TimeOf(const NodeStats& node) {
   return node.busy / static_cast<double>(std::max<int64_t>(node.parallelism, 1));
 }
 
-// Rounds up, but keeps `before` if it is as good: noise must not make workers come and go.
+// Rounds `need` up, but returns `before` if the difference is small, so that noise does not make
+// workers come and go.
 int64_t RoundUp(double need, int64_t before) {
   const double slack = std::clamp(0.02 * need, 0.1, 0.5);
   const auto was = static_cast<double>(before);
@@ -67,7 +71,7 @@ void Pace::Heard(uint64_t source, int64_t elements, absl::Duration time, absl::T
     time_ = time;
     return;
   }
-  if (elements == elements_) return;  // its time counts for the next element
+  if (elements == elements_) return;  // the time counts for the next element
   const double seconds =
       absl::ToDoubleSeconds(time - time_) / static_cast<double>(elements - elements_);
   elements_ = elements;
@@ -157,8 +161,8 @@ JobFeed Scaling::FeedOf(const JobTerms& terms, const Job& job) const {
                                    client.before.waited);
   }
   if (known > 0) {
-    // Trainers that share a window get the same elements. The consumers of a coordinated read go as
-    // fast as the slowest.
+    // Trainers that share a window get the same elements. The consumers of a coordinated read are
+    // as fast as the slowest consumer.
     feed.wanted_per_s = terms.cross_trainer_cache ? most
                         : terms.num_consumers > 0 ? least * static_cast<double>(known)
                                                   : sum;
@@ -171,7 +175,7 @@ JobFeed Scaling::FeedOf(const JobTerms& terms, const Job& job) const {
   if (!rates.empty()) feed.worker_per_s = MeanWithoutFarOff(std::move(rates));
   if (known > 0 && feed.worker_per_s > 0) {
     feed.workers = kFed * feed.wanted_per_s / feed.worker_per_s;
-    if (terms.quota.max_permits > 0) {  // more workers get no partition
+    if (terms.quota.max_permits > 0) {  // further workers would get no partition
       feed.workers = std::min(feed.workers, static_cast<double>(terms.quota.max_permits));
     }
   }
@@ -188,7 +192,7 @@ const Scaling::Estimate& Scaling::Decide(const State& state, int64_t current, ab
                   [&](const auto& client) { return now - client.second.left >= kMayComeBack; });
   }
   Estimate estimate;
-  double together = 0;  // the workers' whole time, over all jobs
+  double together = 0;  // the workers needed by all jobs together
   std::vector<std::string> why;
   for (const auto& [id, job] : jobs_) {
     const JobRecord& record = *state.FindJob(id);
@@ -202,7 +206,7 @@ const Scaling::Estimate& Scaling::Decide(const State& state, int64_t current, ab
         "%s: %.4g elements/s wanted, %.4g a worker, %.2f workers, trainers busy %.2f", record.name,
         feed.wanted_per_s, feed.worker_per_s, feed.workers, feed.busy));
   }
-  // Jobs share the workers: each takes its part of their time.
+  // Jobs share the workers: each job takes a part of the workers' time.
   estimate.need = std::max(estimate.need, together);
   if (estimate.need > 0 && current > 0) {
     const int64_t most = std::min({kMostTimes * current, current + kMostMore, kMostWorkers});

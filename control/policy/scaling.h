@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates how many workers keep the trainers fed: the smallest number with which the trainers do
-// not wait for kFed of their time. It uses measurements from both ends, but the clock of neither:
+// Estimates how many workers keep the trainers fed: the smallest number of workers with which the
+// trainers do not wait for kFed of their time. It uses durations that trainers and workers measure,
+// and compares no clocks of two machines:
 //
-//   a trainer's own time per element s: without waits it takes 1 / s elements a second;
-//   a worker's busy time per element b of one of its p partitions: it makes p / b.
+//   a trainer's own time per element s: without waits the trainer takes 1 / s elements a second; a
+//   worker's busy time per element b of one of its p partitions: the worker makes p / b.
 //
-// Both are medians over about twenty seconds, so that an evaluation, a checkpoint or a file that
-// hangs changes nothing. Neither depends on the number of workers now. If a worker's nodes read
-// ahead, its partitions may only drain elements that are ready; then its busiest node determines
-// how long an element takes.
+// Both times are medians over about twenty seconds, so that an evaluation, a checkpoint or a file
+// that hangs changes nothing. Neither time depends on the current number of workers. If a worker's
+// nodes read ahead, its partitions may only pass on elements that are ready. Then the busiest node
+// determines the time per element.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,12 @@
 
 namespace penstock::control {
 
-// Seconds per element of one source, whose counts only grow: the median over the latest window.
+// The time per element of one source, in seconds: the median over the latest window. The counts of
+// a source only grow.
 class Pace {
  public:
-  // Records the elements and the time since `source` began. A different source, or lower numbers
-  // than before, starts a new count and adds no sample.
+  // Records the number of elements and the time since `source` began. If the source is a different
+  // one, or if a number is lower than before, a new count begins and no sample is added.
   void Heard(uint64_t source, int64_t elements, absl::Duration time, absl::Time now);
   bool known() const { return !samples_.empty(); }
   double seconds() const { return seconds_; }  // > 0. REQUIRES: known().
@@ -51,7 +53,7 @@ class Pace {
 // times.
 class Scaling {
  public:
-  // The share of their time in which trainers must not wait (AU).
+  // The wanted share of time in which trainers do not wait (AU).
   static constexpr double kFed = 0.9;
 
   struct Estimate {
@@ -59,7 +61,7 @@ class Scaling {
     double need = 0;      // before rounding
     std::map<JobId, JobFeed> jobs;
     bool changed = false;  // `workers` differs from the last estimate
-    // The inputs: "train: 31.0 elements/s wanted, 12.4 a worker, 2.3 workers".
+    // The inputs, as text: "train: 31.0 elements/s wanted, 12.4 a worker, 2.3 workers".
     std::string why;
   };
 
@@ -67,27 +69,27 @@ class Scaling {
                      absl::Time now);
   void OnWorkerHeartbeat(const State& state, WorkerId worker, const WorkerHeartbeat& beat,
                          absl::Time now);
-  // The session is over. Its measurements count for 15 s longer, because the session of the next
-  // repetition may follow.
+  // Notes that the client's session is over. Its measurements still count for 15 s, because the
+  // session of the next repetition may follow.
   void ClientLeft(JobId job, ClientId client, absl::Time now);
   void WorkerGone(WorkerId worker);
 
-  // `current` is the number of workers now; the estimate is at most four times `current`, and at
-  // most `current` + 500. Jobs that are over are forgotten.
+  // Makes a new estimate, and forgets jobs that are over. `current`: the number of workers now. The
+  // estimate is at most four times `current`, and at most `current` + 500.
   const Estimate& Decide(const State& state, int64_t current, absl::Time now);
   const Estimate& latest() const { return latest_; }
 
  private:
   struct Client {
     Pace own;
-    StepCounts last, before;  // for the share of time in which it does not wait
+    StepCounts last, before;  // for the share of time without waits
     absl::Time left = absl::InfiniteFuture();
   };
   struct Worker {
-    std::map<IterationId, Pace> made;  // of one partition
-    Pace busiest;                      // of the dataset's nodes
+    std::map<IterationId, Pace> made;  // paces of one partition
+    Pace busiest;                      // pace of the dataset's busiest node
     double per_s = 0;                  // 0: unknown
-    double share = 1;                  // of its permits that the job can use
+    double share = 1;                  // the part of its permits that the job can use
   };
   struct Job {
     std::map<ClientId, Client> clients;

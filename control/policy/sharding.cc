@@ -6,7 +6,7 @@
 namespace penstock::control {
 namespace {
 
-// Returns why FILE cannot divide the dataset into `count` shards; OK if it can.
+// Returns the error if FILE cannot divide the dataset into `count` shards; OK if it can.
 absl::Status CheckFiles(const DatasetSummary& dataset, int64_t count) {
   if (dataset.plan.empty()) {
     return absl::NotFoundError(
@@ -58,7 +58,7 @@ bool IsStatic(ShardingPolicy mode) {
 absl::StatusOr<ShardingPolicy> ResolveMode(const DatasetSummary& dataset, ShardingPolicy mode,
                                            int64_t count) {
   if (mode == ShardingPolicy::kData || mode == ShardingPolicy::kHint) return mode;
-  if (count == 1) return ShardingPolicy::kData;  // one shard is everything
+  if (count == 1) return ShardingPolicy::kData;  // the only shard is the whole dataset
   absl::Status files = CheckFiles(dataset, count);
   if (files.ok()) return ShardingPolicy::kFile;
   if (mode == ShardingPolicy::kFileOrData) return ShardingPolicy::kData;

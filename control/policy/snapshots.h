@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the journal gets a snapshot. Pure.
+// Decides when the journal gets a snapshot. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace penstock::control {
 
 inline constexpr uint64_t kRecordsPerSnapshot = 20'000;
 
-// `sequence`: of the last record. `snapshot_sequence`: of the record that the last snapshot ends
-// with.
+// `sequence`: the number of the last record. `snapshot_sequence`: the number of the last record
+// that the latest snapshot contains.
 inline bool SnapshotIsDue(uint64_t sequence, uint64_t snapshot_sequence,
                           uint64_t records_per_snapshot) {
   return sequence - snapshot_sequence >= records_per_snapshot;

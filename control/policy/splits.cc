@@ -19,7 +19,7 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Returns half the number of bits that hold every number below `count`, rounded up, at least 1.
+// Returns half the number of bits that numbers below `count` need, rounded up, but at least 1.
 int HalfBits(int64_t count) {
   int bits = 1;
   while (bits < 63 && (int64_t{1} << bits) < count) ++bits;
@@ -29,8 +29,9 @@ int HalfBits(int64_t count) {
 // The maximum number of splits that are given out at a time.
 constexpr int64_t kMostSplits = 1 << 12;
 
-// Enough for a permutation without visible order (Luby, Rackoff: four make it
-// indistinguishable from a random one if the rounds' functions are).
+// The number of rounds of the Feistel network. It is enough for a permutation without visible
+// order: according to Luby and Rackoff, four rounds with random functions make a permutation that
+// cannot be distinguished from a random one.
 constexpr int kRounds = 6;
 
 }  // namespace
@@ -40,8 +41,8 @@ int64_t PermutedSplit(uint64_t key, int64_t count, int64_t k) {
   const int half = HalfBits(count);
   const uint64_t mask = (uint64_t{1} << half) - 1;
   uint64_t x = static_cast<uint64_t>(k);
-  // A Feistel network permutes a power of two. Repeating it until the result is in [0, count)
-  // always ends, and gives a permutation of [0, count).
+  // A Feistel network permutes the numbers below a power of two. Repeating it until the result is
+  // below `count` always ends, and gives a permutation of [0, count).
   do {
     uint64_t left = x >> half;
     uint64_t right = x & mask;
@@ -69,7 +70,7 @@ int64_t SplitBlock(int64_t wanted, int64_t remaining, int64_t partitions) {
 
 namespace {
 
-// Returns DataLoss for impossible counts, whatever their origin, so that only this job ends.
+// Returns DataLoss for impossible counts, no matter what caused them, so that only this job ends.
 absl::Status CheckGiven(int64_t given, int64_t count) {
   if (given >= 0 && given <= count) return absl::OkStatus();
   return absl::DataLossError(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of workers that a dispatcher was configured with (worker_addresses). A worker's place in
-// it is the number of the shard that it reads. Pure.
+// The list of workers in a dispatcher's configuration (worker_addresses). A worker's place in the
+// list is the number of the shard that the worker reads. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace penstock::control {
 // Returns InvalidArgument for an empty entry.
 absl::Status CheckWorkerAddresses(absl::Span<const std::string> list);
 
-// Returns the place of a worker at `address`: that of the entry with exactly this address, else
-// that of the first entry for any port of its host that is not in `taken`. FailedPrecondition with
-// the list if there is none.
+// Returns the place of a worker at `address`: the place of the entry with exactly this address, or
+// else the first place, not in `taken`, of an entry for any port of the address's host. If there is
+// no such place, FailedPrecondition, with the list.
 absl::StatusOr<int64_t> PlaceInList(absl::Span<const std::string> list, const std::string& address,
                                     const std::set<int64_t>& taken);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces that both the RPC messages and the journal's records consist of, with their messages:
-// a list of fields for each (fields.h). For *_proto.cc files only; no other file sees Protobuf.
+// Pairs the structs that RPC messages and journal records both contain with their Protobuf
+// messages, by a list of fields for each (fields.h). For *_proto.cc files only; no other file sees
+// Protobuf.
 #pragma once
 
 #include "absl/status/status.h"
@@ -14,8 +15,9 @@
 
 namespace penstock::control {
 
-// Indices and rows are below this number: nobody makes more elements (two years of a million a
-// second), and their products with numbers of consumers and partitions still fit.
+// All indices and rows are below this number. No partition has more elements (a million elements a
+// second for two years), and products of an index with numbers of consumers and partitions still
+// fit into 64 bits.
 inline constexpr Index kMostIndices = Index{1} << 46;
 
 template <>
@@ -29,7 +31,7 @@ inline constexpr RoundErrorPolicy kLast<RoundErrorPolicy> = RoundErrorPolicy::kS
 template <>
 inline constexpr TargetWorkers kLast<TargetWorkers> = TargetWorkers::kLocal;
 
-// Pieces that are not a list of fields.
+// Structs that are not converted by a list of fields.
 void Fields(Encoder& coder, const absl::Status& value, wire::Status& message);
 void Fields(Decoder& coder, absl::Status& value, const wire::Status& message);
 void Fields(Encoder& coder, const IndexSet& value, wire::IndexSet& message);
@@ -43,7 +45,7 @@ void CheckTerms(Decoder& coder, const JobTerms& terms);
 
 WIRE_PAIR(protocol::Positions, wire::Positions) {
   WIRE_FIELDS(partitions, consumers, first);
-  constexpr int64_t kMost = 1 << 20;  // of partitions, or of consumers
+  constexpr int64_t kMost = 1 << 20;  // the maximum number of partitions or consumers
   coder.Require(value.partitions >= 1 && value.partitions <= kMost && value.consumers >= 1 &&
                     value.consumers <= kMost && value.first >= 0,
                 "invalid positions: ", value.partitions, " partitions, ", value.consumers,

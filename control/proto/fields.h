@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One list of fields converts a plain struct to its Protobuf message and back. For *_proto.cc files
-// only.
+// Macros with which one list of fields converts a plain struct to its Protobuf message and back.
+// For *_proto.cc files only.
 //
 //   WIRE_STRUCT(Heard, wire::Heard, life, sequence);
 //
@@ -9,9 +9,9 @@
 //     coder.Require(value.step >= 0, "a step mark has a negative step");
 //   }
 //
-// Each defines a function template for both directions: `coder` is an Encoder or a Decoder, `value`
-// the struct, `message` the message. Encoding cannot fail. A Decoder checks input from other
-// processes and keeps the first error.
+// Each of these defines a function template for both directions: `coder` is an Encoder or a
+// Decoder, `value` the struct, `message` the Protobuf message. Encoding cannot fail. A Decoder
+// checks input from other processes and keeps the first error.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,13 @@ template <class T>
 inline constexpr bool kIsOptional = false;
 template <class T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
-// Whether values of this type are scalars of Protobuf, not messages or lists.
+// Whether values of type T are scalars in Protobuf, not messages or lists.
 template <class T>
 inline constexpr bool kIsScalar =
     std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> || kIsId<T>;
 
-// The last value of an enumeration that is sent; its values are 0, 1, …
+// The last value of an enumeration that is sent in messages. The values of such an enumeration are
+// 0, 1, …
 template <class Enum>
 inline constexpr Enum kLast = Enum::kLast;
 
@@ -124,7 +125,7 @@ class Decoder {
     for (const T& value : from) Get(name, value, to.emplace_back());
   }
 
-  // The error is InvalidArgument with these words unless the condition holds.
+  // If `condition` is false, the decoder's error becomes InvalidArgument with these words.
   template <class... Words>
   void Require(bool condition, const Words&... words) {
     if (!condition) Fail(absl::InvalidArgumentError(absl::StrCat(words...)));
@@ -156,8 +157,8 @@ absl::StatusOr<T> Decode(const Message& message) {
               [[maybe_unused]] typename Coder::template Value<Type> value,      \
               [[maybe_unused]] typename Coder::template Wire<Message> message)
 
-// A member and the field of a different name. An optional member is absent in the message if it has
-// no value.
+// Pairs a member with a field that has a different name. An optional member without a value is
+// absent in the message.
 #define WIRE_FIELD_AS(member, field)                                            \
   if constexpr (kIsOptional<std::remove_cvref_t<decltype(value.member)>>) {     \
     if constexpr (!Coder::kEncodes) {                                           \
@@ -181,7 +182,8 @@ absl::StatusOr<T> Decode(const Message& message) {
 
 #define WIRE_FIELD(member) WIRE_FIELD_AS(member, member)
 
-// A member that is absent in the message unless `written`; it then keeps its default.
+// Pairs a member with the field of the same name. The field is absent in the message unless
+// `written`. If it is absent, the member keeps its default.
 #define WIRE_FIELD_IF(written, member)                                          \
   if constexpr (Coder::kEncodes) {                                              \
     if (written) {                                                              \
@@ -192,7 +194,7 @@ absl::StatusOr<T> Decode(const Message& message) {
   }                                                                             \
   static_assert(true)
 
-// A duration and the field with its nanoseconds.
+// Pairs a duration with the field that contains it in nanoseconds.
 #define WIRE_NANOSECONDS_AS(member, field)                                      \
   if constexpr (Coder::kEncodes) {                                              \
     message.set_##field(absl::ToInt64Nanoseconds(value.member));                \
@@ -202,7 +204,7 @@ absl::StatusOr<T> Decode(const Message& message) {
   static_assert(true)
 #define WIRE_NANOSECONDS_OF(member) WIRE_NANOSECONDS_AS(member, member##_ns)
 
-// A field that consists of members of `value` itself.
+// Pairs `value` itself with a field that contains some of its members.
 #define WIRE_PART(field)                                                        \
   if constexpr (Coder::kEncodes) {                                              \
     coder.Put(value, message.mutable_##field());                                \
@@ -211,7 +213,7 @@ absl::StatusOr<T> Decode(const Message& message) {
   }                                                                             \
   static_assert(true)
 
-// An alternative of the variant `value`, in a oneof of `message`.
+// Pairs an alternative of the variant `value` with a field in a oneof of `message`.
 #define WIRE_CASE(Alternative, field)                                           \
   if constexpr (Coder::kEncodes) {                                              \
     if (const auto* chosen = std::get_if<Alternative>(&value))                  \
@@ -220,7 +222,7 @@ absl::StatusOr<T> Decode(const Message& message) {
     coder.Get(#field, message.field(), value.template emplace<Alternative>());  \
   }                                                                             \
   static_assert(true)
-// The same for an alternative with one member, which is a scalar.
+// Does the same for an alternative with one member, which is a scalar.
 #define WIRE_CASE_SCALAR(Alternative, member, field)                            \
   if constexpr (Coder::kEncodes) {                                              \
     if (const auto* chosen = std::get_if<Alternative>(&value))                  \
@@ -231,18 +233,18 @@ absl::StatusOr<T> Decode(const Message& message) {
   }                                                                             \
   static_assert(true)
 
-// The whole list of a struct that consists of such members.
+// Pairs a struct with its message, if each member has the name of its field.
 #define WIRE_STRUCT(Type, Message, ...)                                         \
   WIRE_PAIR(Type, Message) { WIRE_FIELDS(__VA_ARGS__); }                        \
   static_assert(true)
 
-// Defines ToWire and FromWire for a struct and the message of its name.
+// Defines ToWire and FromWire for a struct and the message of the same name.
 #define WIRE_CONVERTERS(Type)                                                   \
   void ToWire(const Type& from, wire::Type* to) { Encoder().Put(from, to); }    \
   absl::StatusOr<Type> FromWire(const wire::Type& from) { return Decode<Type>(from); } \
   static_assert(true)
 
-// Lists of the above, of at most 20 members: WIRE_FIELDS(a, b, c), WIRE_NANOSECONDS(a, b).
+// Apply the above to a list of at most 20 members: WIRE_FIELDS(a, b, c), WIRE_NANOSECONDS(a, b).
 #define WIRE_FIELDS(...) WIRE_EACH(WIRE_FIELD, __VA_ARGS__)
 #define WIRE_NANOSECONDS(...) WIRE_EACH(WIRE_NANOSECONDS_OF, __VA_ARGS__)
 #define WIRE_EACH(macro, ...) WIRE_EXPAND(WIRE_NEXT(macro, __VA_ARGS__)) static_assert(true)

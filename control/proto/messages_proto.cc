@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets, jobs and status. The streams are in streams_proto.cc.
+// Converts requests and answers about datasets, jobs and status. streams_proto.cc converts the
+// messages of the streams.
 #include "control/proto/messages_proto.h"
 
 #include "control/proto/status_fields.h"
@@ -9,7 +10,7 @@ namespace penstock::control {
 template <>
 inline constexpr JobPhase kLast<JobPhase> = JobPhase::kCancelled;
 
-// A time until removal; infinite: absent.
+// The time until removal; an infinite time is absent in the message.
 #define WIRE_GOES_IN()                                                 \
   if constexpr (Coder::kEncodes) {                                     \
     if (value.goes_in < absl::InfiniteDuration())                      \

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts requests, answers and stream messages to and from their wire form. For the
-// implementation files of stub and service; no other file sees Protobuf.
+// Converts requests, answers and stream messages to and from their wire form. For the files that
+// implement the stub and the service; no other file sees Protobuf.
 //
-// ToWire cannot fail. FromWire checks its untrusted input: InvalidArgument names the wrong field.
-// An empty or unknown stream message is InvalidArgument: the peer speaks another version.
+// ToWire cannot fail. FromWire checks its untrusted input, and returns InvalidArgument with the
+// name of the wrong field. An empty or unknown stream message is InvalidArgument, because the peer
+// speaks another version.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saved readings and restored jobs to and from their wire form.
+// Converts saved readings and restored jobs to and from their wire form.
 #include "control/proto/reading_proto.h"
 
 #include <algorithm>

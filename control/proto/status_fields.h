@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of clients and workers, and the dispatcher's status, with their messages. For *_proto.cc
-// files only.
+// Pairs the reports of clients and workers, and the dispatcher's status, with their Protobuf
+// messages. For *_proto.cc files only.
 #pragma once
 
 #include "control/proto/convert.h"

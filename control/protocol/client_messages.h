@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between the dispatcher and a client, as plain values. Messages about one iteration
-// alone are in messages.h. Their order: docs/protocol.md; why they suffice: docs/exactly_once.md.
+// The messages between the dispatcher and a client, as plain values. Messages that concern only one
+// iteration are in messages.h. docs/protocol.md describes the order of messages,
+// docs/exactly_once.md why they suffice.
 //
 // A worker and each client session have one stream to the dispatcher. "Up" messages go to the
 // dispatcher, "down" messages come from it. Every message may be lost with its stream. A peer that
@@ -34,15 +35,15 @@ struct ClientHello {
   int64_t repetition = 0;
   ClientId client;
   Incarnation incarnation;
-  // For a restarted process: the elements of this repetition in the state that it resumed from
-  // (none if the repetition is later). Ignored once this incarnation has been welcomed, because it
-  // has more by then.
+  // For a restarted process: the elements of this repetition that are in the state from which it
+  // resumed (none if the repetition is later than the state). Ignored once this incarnation has
+  // been welcomed, because it has more elements by then.
   std::optional<std::vector<PartitionIndices>> state;
-  Incarnation process;    // of the client; tells which workers are in the same process
+  Incarnation process;    // the client's process; shows which workers are in the same process
   int64_t consumer = -1;  // its number, if each element belongs to a consumer from the start
   int64_t round = 0;      // the first round that `state` does not contain
-  std::string token;      // of the job; in another life a different job may have its number
-  Heard heard;            // by this session, or by the session that saved its state
+  std::string token;      // the job's; in another life, a different job may have its number
+  Heard heard;            // heard by this session, or by the session that saved its state
   VersionRange version;
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
@@ -54,37 +55,37 @@ struct StepMark {
   friend bool operator==(const StepMark&, const StepMark&) = default;
 };
 
-// Sent at the interval of Welcome, and answered. The session's lease runs from the moment when the
-// last answered heartbeat was *sent*.
+// Sent at the interval given in Welcome. Each heartbeat is answered. The session's lease runs from
+// the time at which the last answered heartbeat was *sent*.
 struct ClientHeartbeat {
   uint64_t counter = 0;
   std::vector<LinkCounts> links;  // to all workers so far
   bool at_quota = false;          // held back by its share of the quota since the last heartbeat
   StepCounts steps;
-  std::vector<StepMark> marks = {};  // of some steps, to compare with other consumers'
+  std::vector<StepMark> marks = {};  // of some steps, to compare with those of other consumers
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 
-// Answers Fence: from now on the client accepts no element below `placement`.
+// Answers Fence: from now on the client accepts no element under a placement below `placement`.
 struct FenceAnswer {
   PartitionReport report;
   friend bool operator==(const FenceAnswer&, const FenceAnswer&) = default;
 };
 
-// Reports everything that is new since the last report. Sent with heartbeats, and at once after
-// ReportAtOnce. After each Welcome everything is new, so the report names all partitions.
+// Reports all changes since the last report. Sent with heartbeats, and at once after ReportAtOnce.
+// After each Welcome all elements count as changes, so the report names all partitions.
 struct Report {
   std::vector<PartitionReport> partitions;
-  // From a consumer of a coordinated read, which reports each received element at once.
+  // Sent by a consumer of a coordinated read, which reports each received element at once.
   std::optional<protocol::RoundsReport> rounds;
-  // Next() waits, and nothing is left that it could return.
+  // Sent when Next() waits and the client has no element that it could return.
   bool waits = false;
   friend bool operator==(const Report&, const Report&) = default;
 };
 
-// A state is durable at the trainer. Covers all repetitions that the state contains, committed in
-// one step, over the stream of any of them. A restarted process has sent a ClientHello for each of
-// them before. Answered by Committed.
+// Sent when a state is durable at the trainer. Commits all repetitions that the state contains, in
+// one step. It may be sent on the stream of any of these repetitions. A restarted process must
+// first have sent a ClientHello for each of them. Answered by Committed.
 struct Commit {
   struct OfRepetition {
     int64_t repetition = 0;
@@ -96,16 +97,17 @@ struct Commit {
   friend bool operator==(const Commit&, const Commit&) = default;
 };
 
-// The process ends on purpose; the elements delivered to it are committed. Answered by Left. Under
-// AckMode::kOnCommit only its states are committed, and another process may join with a newer state
-// until client_timeout has passed.
+// Sent when the process ends on purpose. The elements delivered to it are then committed. Under
+// AckMode::kOnCommit, only the elements in its committed states are committed, and another process
+// may join with a newer state until client_timeout has passed. Answered by Left.
 struct Leave {
   std::vector<PartitionIndices> delivered;
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 
-// For order kDeterministic: this reader has no room yet for elements of a partition at or after
-// `below`, so they must not be sent. Numbers only grow; all are sent again after each Welcome.
+// For order kDeterministic: this reader cannot hold elements of a partition at or after `below`
+// yet, so they must not be sent. The limits only grow. All limits are sent again after each
+// Welcome.
 struct ReceiveLimit {
   struct OfPartition {
     PartitionId partition;
@@ -132,9 +134,9 @@ struct Welcome {
   JobTerms terms;
   absl::Duration heartbeat_interval;
   absl::Duration lease;           // client_timeout
-  std::vector<Fence> placements;  // all partitions: accept nothing below
-  // For order kDeterministic: where it begins (protocol::Positions::first), and by partition the
-  // indices that are already in a history; for a consumer, its rows.
+  std::vector<Fence> placements;  // of all partitions: accept no lower placement
+  // For order kDeterministic: the position at which the order begins (protocol::Positions::first),
+  // and by partition the indices that are already in a history. For a consumer, these are its rows.
   Index first = 0;
   std::vector<IndexSet> passed;
   friend bool operator==(const Welcome&, const Welcome&) = default;
@@ -151,7 +153,7 @@ struct Membership {
     PartitionId partition;
     Placement placement;
     WorkerId worker;  // none while it moves, waits for a worker, or is closed
-    // For order kDeterministic: its number of elements, once it has ended.
+    // For order kDeterministic: the partition's number of elements, once it has ended.
     std::optional<Index> end = std::nullopt;
     friend bool operator==(const Partition&, const Partition&) = default;
   };
@@ -166,40 +168,40 @@ struct Membership {
   uint64_t version = 0;  // grows within a term
   std::vector<Partition> partitions;
   std::vector<Worker> workers;
-  bool closed = false;  // all is read: no partition waits for a worker
-  // The maximum total size of the elements that this client may have requested or hold: its share
-  // of the job's quota in bytes; 0: no bound.
+  bool closed = false;  // all elements are read: no partition waits for a worker
+  // The maximum total size, in bytes, of the elements that this client requests or holds. This is
+  // its share of the job's quota; 0: no bound.
   int64_t max_bytes_in_flight = 0;
   friend bool operator==(const Membership&, const Membership&) = default;
 };
 
-// The last split has been given out: report each change at once from now on.
+// Sent when the last split has been given out. From now on, report each change at once.
 struct ReportAtOnce {
   friend bool operator==(const ReportAtOnce&, const ReportAtOnce&) = default;
 };
 
-using protocol::Agreed;  // under order kDeterministic without rounds
+using protocol::Agreed;  // in order kDeterministic it contains no rounds
 using protocol::Committed;
 using protocol::End;
 using protocol::Left;
 
-// The consumers of the same coordinated read that are no longer heard from. Sent in full at each
-// change, to all other consumers.
+// The consumers of a coordinated read that are no longer heard from. Sent in full at each change,
+// to all other consumers of the read.
 struct ConsumersLost {
   struct Consumer {
     int64_t consumer = 0;
     absl::Duration silent;  // since it was last heard from
-    bool dead = false;      // declared dead; else suspected, perhaps only late
+    bool dead = false;      // declared dead; otherwise suspected, perhaps only late
     std::string why;        // "its connection to the dispatcher ended"
-    bool ended = false;     // its connection ended; else it was silent
+    bool ended = false;     // its connection ended; otherwise it was silent
     friend bool operator==(const Consumer&, const Consumer&) = default;
   };
   std::vector<Consumer> consumers;
   friend bool operator==(const ConsumersLost&, const ConsumersLost&) = default;
 };
 
-// Reading cannot continue: job cancelled, session declared dead, state refused, pipeline broken.
-// The stream then closes; do not reconnect.
+// Sent when reading cannot continue, because the job was cancelled, the session was declared dead,
+// the state was refused, or the pipeline is broken. The stream then closes. Do not reconnect.
 struct SessionError {
   absl::Status status;
   friend bool operator==(const SessionError&, const SessionError&) = default;
