@@ -22,7 +22,7 @@ struct DatasetStatus {
   std::string spec_text;
   Cardinality cardinality = kUnknown;
   int64_t definition_bytes = 0;
-  int64_t jobs = 0;                                   // jobs that read it
+  int64_t jobs = 0;                                   // jobs that read the dataset
   absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a job reads it
 };
 
@@ -31,32 +31,32 @@ struct PartitionStatus {
   Placement placement;
   WorkerId worker;  // none while it moves or waits for a worker
   bool ended = false;
-  int64_t elements = -1;  // its last index + 1, once it ended
+  int64_t elements = -1;  // its last index + 1, once the partition ended
   int64_t splits_given = 0;
-  int64_t received = 0;   // known to be received, over all clients
-  int64_t committed = 0;  // in histories for good
-  std::string waits_for;  // why it is not placed; empty if it is
+  int64_t received = 0;   // reported as received, over all clients
+  int64_t committed = 0;  // permanently in histories
+  std::string waits_for;  // why the partition is not placed; empty if it is placed
 };
 
 struct IterationStatus {
   IterationId iteration;
   int64_t repetition = 0;
   bool closed = false;    // clients see the end
-  bool finished = false;  // all is committed
+  bool finished = false;  // all elements are committed
   std::vector<Reader> readers;
   std::vector<PartitionStatus> partitions;
   std::string owed;  // the elements that no client has; empty: none
-  // The consumers that the rounds of a coordinated read, or readers of order kDeterministic, wait
-  // for; empty: none.
+  // The consumers for which the rounds of a coordinated read, or the readers of order
+  // kDeterministic, wait; empty: none.
   std::string waits_for;
 };
 
-// How many workers keep a job's trainers fed, from rates in elements of the job.
+// An estimate of how many workers keep a job's trainers fed. All rates are in elements of the job.
 struct JobFeed {
-  double wanted_per_s = 0;  // by all its trainers if they never waited; 0: unknown
-  double worker_per_s = 0;  // of a worker that serves this job only; 0: unknown
-  double busy = 0;          // the share of their time in which its trainers did not wait (AU)
-  double workers = 0;       // needed, if it were the only job; 0: no estimate
+  double wanted_per_s = 0;  // by all trainers of the job if they never waited; 0: unknown
+  double worker_per_s = 0;  // made by a worker that serves only this job; 0: unknown
+  double busy = 0;          // the share of time in which its trainers did not wait (AU)
+  double workers = 0;       // needed if this were the only job; 0: no estimate
   friend bool operator==(const JobFeed&, const JobFeed&) = default;
 };
 
@@ -70,14 +70,16 @@ struct JobStatus {
   JobTerms terms;
   uint64_t seed = 0;
   JobPhase phase = JobPhase::kActive;
-  std::vector<IterationStatus> iterations;  // without the earlier ones
-  // Finished iterations that nobody is connected to any more, except the last hundred.
+  std::vector<IterationStatus> iterations;  // without the earlier iterations
+  // The number of finished iterations to which nobody is connected any more, except the last
+  // hundred, and the number of their elements.
   int64_t earlier_iterations = 0;
   int64_t earlier_elements = 0;
-  std::string slowed_by;  // the job's quota if it slows the job down; else empty
+  std::string slowed_by;  // the quota that slows the job down; empty: none
   JobFeed feed;
-  absl::Duration unread_for;                          // zero: a client reads it
-  absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a client reads it
+  absl::Duration unread_for;                          // zero: a client reads the job
+  absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a client reads the
+                                                      // job
 };
 
 struct WorkerStatus {
@@ -95,7 +97,7 @@ struct LinkStatus {
   ClientId client;
   IterationId iteration;
   std::string job;     // its name
-  std::string worker;  // its address; empty if it is gone
+  std::string worker;  // its address; empty if the worker is gone
   LinkCounts counts;
   double elements_per_s = 0;  // since the previous heartbeat; 0 at the first
   double bytes_per_s = 0;

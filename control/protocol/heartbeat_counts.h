@@ -11,10 +11,10 @@
 
 namespace penstock::control {
 
-// Elements of at least 64 KiB over shared memory, by how they got into the client's memory
-// (dataplane/transfer/filled.h).
+// Numbers of elements of at least 64 KiB over shared memory, by the way in which they got into the
+// client's memory (dataplane/transfer/filled.h).
 struct FilledElements {
-  int64_t in_place = 0;  // made there; the others were copied
+  int64_t in_place = 0;  // made in the client's memory; all others were copied
   int64_t no_slot = 0;
   int64_t for_another = 0;
   int64_t elsewhere = 0;
@@ -25,23 +25,23 @@ struct FilledElements {
 struct LinkCounts {
   WorkerId worker;
   std::string protocol;  // of the latest connection; empty before the first
-  std::string reason;    // why that one: "tcp: PENSTOCK_DATA_TRANSFER_PROTOCOL"
+  std::string reason;    // why that protocol: "tcp: PENSTOCK_DATA_TRANSFER_PROTOCOL"
   bool open = false;
   int64_t elements = 0;
   int64_t bytes = 0;    // of their blocks
-  int64_t credits = 0;  // of the worker, now
-  // How often an element of this worker ended a wait of Next(), the time waited until it was
-  // received, and the time waited after that.
+  int64_t credits = 0;  // that the worker has now
+  // The number of waits of Next() that an element from this worker ended, the time of these waits
+  // until the element was received, and the time after that.
   int64_t waits = 0;
   absl::Duration waited_until_received;
   absl::Duration waited_after_received;
-  bool down = false;  // wanted, but it could not be opened or broke
+  bool down = false;  // the link is wanted, but broke or could not be opened
   FilledElements filled;
   friend bool operator==(const LinkCounts&, const LinkCounts&) = default;
 };
 
 // How a session's user has spent its time since the first element. Measured at calls of Next(), so
-// that whole steps are counted.
+// that only whole steps count.
 struct StepCounts {
   int64_t elements = 0;   // returned by Next()
   absl::Duration own;     // between a return of Next() and the next call
@@ -52,13 +52,14 @@ struct StepCounts {
 // A worker's work for an iteration since it first had partitions of it. Counts whole elements.
 struct IterationWork {
   IterationId iteration;
-  int64_t elements = 0;    // produced here, needed or not
-  absl::Duration busy;     // of all partitions: with a permit, so not waiting for trainers
-  int32_t partitions = 0;  // those not at their end
+  int64_t elements = 0;    // produced here, no matter whether they were needed
+  absl::Duration busy;     // of all partitions, while they had a permit; excludes waits for
+                           // trainers
+  int32_t partitions = 0;  // that have not ended
   friend bool operator==(const IterationWork&, const IterationWork&) = default;
 };
 
-// The work of a dataset's nodes on one worker, for all its partitions there, since the worker first
+// The work of a dataset's nodes on one worker, over all partitions there, since the worker first
 // had the dataset.
 struct DatasetWork {
   std::string dataset_id;

@@ -12,7 +12,7 @@ namespace {
 using Intervals = absl::InlinedVector<IndexSet::Interval, 2>;
 using Position = Intervals::const_iterator;
 
-// Returns the interval that has `index`, or the next one.
+// Returns the interval that contains `index` or, if there is none, the next interval.
 Position FirstEndingAbove(const Intervals& intervals, Index index) {
   return std::upper_bound(
       intervals.begin(), intervals.end(), index,
@@ -45,7 +45,7 @@ void IndexSet::Add(Index begin, Index end) {
     intervals_.back().end = end;
     return;
   }
-  // All intervals that touch [begin, end) become one.
+  // All intervals that touch [begin, end) become one interval.
   auto first = std::lower_bound(intervals_.begin(), intervals_.end(), begin,
                                 [](const Interval& i, Index b) { return i.end < b; });
   auto last = first;
@@ -57,15 +57,16 @@ void IndexSet::Add(Index begin, Index end) {
   intervals_.insert(first, {begin, end});
 }
 
-// Takes time linear in `other` and in the part of this set at or after its beginning: the sets of
-// two readers that alternate have very many intervals.
+// Takes time linear in the sizes of `other` and of the part of this set at or after the beginning
+// of `other`. This matters because the sets of two readers that alternate have very many intervals.
 void IndexSet::Add(const IndexSet& other) {
   if (other.intervals_.size() <= 1) {
     if (!other.empty()) Add(other.intervals_.front().begin, other.intervals_.front().end);
     return;
   }
   const Position from =
-      FirstEndingAbove(intervals_, other.intervals_.front().begin - 1);  // also one that touches
+      FirstEndingAbove(intervals_, other.intervals_.front().begin - 1);  // also an interval that
+                                                                         // touches it
   Intervals both;
   both.reserve(static_cast<size_t>(intervals_.end() - from) + other.intervals_.size());
   std::merge(from, intervals_.cend(), other.intervals_.begin(), other.intervals_.end(),
@@ -103,7 +104,7 @@ void IndexSet::Remove(const IndexSet& other) {
     for (; hole != other.intervals_.end() && hole->begin < i->end; ++hole) {
       if (begin < hole->begin) left.push_back({begin, hole->begin});
       begin = std::max(begin, hole->end);
-      if (hole->end > i->end) break;  // reaches into the next interval
+      if (hole->end > i->end) break;  // the hole reaches into the next interval
     }
     if (begin < i->end) left.push_back({begin, i->end});
   }

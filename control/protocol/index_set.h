@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A set of indices as sorted intervals, such as delivered, received, committed or skipped ones.
-// Small sets need no allocation.
+// A set of indices (delivered, received, committed, skipped …), stored as sorted intervals. Small
+// sets need no allocation.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class IndexSet {
   };
 
   IndexSet() = default;
-  // Returns [begin, end).
+  // Returns the set of the indices in [begin, end).
   static IndexSet Of(Index begin, Index end);
 
   void Add(Index index) { Add(index, index + 1); }
@@ -43,7 +43,7 @@ class IndexSet {
   Index end() const { return empty() ? 0 : intervals_.back().end; }  // highest index + 1
   absl::Span<const Interval> intervals() const { return intervals_; }
 
-  // Returns "[0,7) [9,12)".
+  // Returns a text such as "[0,7) [9,12)".
   std::string ToString() const;
   friend bool operator==(const IndexSet&, const IndexSet&) = default;
 

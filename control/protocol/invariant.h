@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of a job that only a bug in the program can break. A dispatcher serves many jobs, so
-// in a dispatcher only the job with the broken condition ends (Transaction::Guard()). Elsewhere the
-// process ends, as with PENSTOCK_CHECK.
+// Checks of conditions of a job that only a bug in the program can break. A dispatcher serves many
+// jobs, so there only the affected job ends (Transaction::Guard()). In other processes the process
+// ends, as with PENSTOCK_CHECK.
 #pragma once
 
 #include <stdexcept>
@@ -13,7 +13,8 @@ class InvariantBroken : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// While an object of this class exists, a broken condition on its thread throws InvariantBroken.
+// While an object of this class exists, a broken condition on the object's thread throws
+// InvariantBroken.
 class InvariantsThrow {
  public:
   InvariantsThrow();
@@ -22,7 +23,7 @@ class InvariantsThrow {
   InvariantsThrow& operator=(const InvariantsThrow&) = delete;
 };
 
-// Throws, or prints the condition and its place and aborts.
+// Throws InvariantBroken, or prints the condition and its place in the code and aborts.
 [[noreturn]] void OnInvariantBroken(const char* file, int line, const char* condition);
 
 }  // namespace penstock::protocol

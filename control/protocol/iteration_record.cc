@@ -11,12 +11,12 @@
 namespace penstock::protocol {
 namespace {
 
-// A partition's bookmarks are thinned to this many. A replay recomputes at most a sixteenth of the
-// uncommitted elements, and a record stays small.
+// The maximum number of a partition's bookmarks; more are thinned out. With this number, a replay
+// recomputes at most about a sixteenth of the uncommitted elements, and a record stays small.
 constexpr size_t kBookmarksKept = 16;
 
-// Drops the bookmark whose absence leaves the shortest replay. Never drops the first (earlier ones
-// were retired in its favor) or the newest.
+// Drops the bookmark without which the longest gap is shortest. Never drops the first bookmark (the
+// bookmarks before it were retired because of it) or the newest.
 void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
   if (bookmarks.size() <= kBookmarksKept) return;
   size_t least = 1;
@@ -40,13 +40,14 @@ Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index
   return from;
 }
 
-// Returns nullptr if there is none.
+// Returns the client's reader; nullptr if there is none.
 const ReaderRecord* ReaderOrNull(const IterationRecord& record, ClientId client) {
   auto found = record.FindReader(client);
   return found ? &record.readers[*found] : nullptr;
 }
 
-// One overload per change: whether it can follow, and its effect.
+// Fitting returns whether a change can follow on the record; Applying applies it. Both have one
+// overload per change.
 struct Fitting {
   const IterationRecord& record;
 
@@ -291,8 +292,8 @@ IndexSet Together::Indices() && {
   const int64_t consumers = record_.rounds.consumers;
   const std::optional<Index> end = record_.EndOf(partition_);
   const Remainder remainder = record_.RemainderOf(partition_);
-  // All consumers have most of the rows. All other rows, and those of the remainder, are added one
-  // by one.
+  // All consumers have most of the rows, which are added as whole intervals. All other rows, and
+  // the rows of the remainder, are added one by one.
   IndexSet everybodys = rows_[0];
   for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;

@@ -17,7 +17,8 @@
 
 namespace penstock::protocol {
 
-// When an element is committed, that is, in a reader's history for good. Fixed for a job.
+// When an element becomes committed, that is, permanently part of a reader's history. Fixed for a
+// job.
 enum class CommitPolicy : uint8_t {
   kOnDelivery = 0,  // once the dispatcher has journaled its delivery
   kExplicit = 1,    // once it is in a committed state
@@ -26,16 +27,16 @@ enum class CommitPolicy : uint8_t {
 
 enum class ReaderStatus : uint8_t { kActive, kLeft, kExpired };
 
-// One set per partition; [0] is partition 1. Missing sets are empty. The sets contain indices,
-// those of a consumer rows (rounds.h, positions.h).
+// One set per partition; [0] is partition 1. Missing sets are empty. The sets contain indices; the
+// sets of a consumer contain rows (rounds.h, positions.h).
 using ReceivedSets = absl::InlinedVector<IndexSet, 1>;
 
-// Returns the set of `partition`, or an empty one.
+// Returns the set of `partition`; an empty set if it is missing.
 const IndexSet& Of(const ReceivedSets& sets, PartitionId partition);
 IndexSet& At(ReceivedSets& sets, PartitionId partition);  // grows `sets`
-// Returns whether each set of `a` contains that of `b`.
+// Returns whether each set of `a` contains the set of `b` for the same partition.
 bool Contains(const ReceivedSets& a, const ReceivedSets& b);
-// Returns whether each set of `a` equals that of `b`.
+// Returns whether each set of `a` equals the set of `b` for the same partition.
 bool Equal(const ReceivedSets& a, const ReceivedSets& b);
 
 // A saved position of a partition, from which a runner can start at `index`.
@@ -54,8 +55,8 @@ struct PartitionRecord {
   friend bool operator==(const PartitionRecord&, const PartitionRecord&) = default;
 };
 
-// A summary of the elements that a reader had committed, kept when the sets are dropped. It
-// identifies a state with exactly this content.
+// A summary of the elements that a reader had committed, kept after the sets are dropped. A state
+// can be compared with it: the summary identifies states with exactly these elements.
 struct CommittedMark {
   int64_t count = 0;
   uint64_t hash = 0;
@@ -63,23 +64,23 @@ struct CommittedMark {
 };
 CommittedMark MarkOf(const ReceivedSets& committed);
 
-// A client's session on the iteration.
+// The record of a client's session on the iteration.
 struct ReaderRecord {
   ClientId client;
   Incarnation incarnation;
   ReaderStatus status = ReaderStatus::kActive;
-  bool end_notified = false;  // `final` is all it will ever have; it gets no more fences
-  ReceivedSets committed;     // in its history for good
-  ReceivedSets final;         // delivered or received when it was notified of the end
+  bool end_notified = false;  // it gets no more fences, and no elements besides `final`
+  ReceivedSets committed;     // permanently in its history
+  ReceivedSets final;         // what it had delivered or received when notified of the end
   int64_t consumer = -1;      // its number, if each element belongs to a consumer from the start
-  int64_t start = 0;          // the round that its process began at
+  int64_t start = 0;          // the round at which its process began
   bool fresh = false;         // its process has not been given a round yet
   CommittedMark mark;         // of `committed`, once the record is `forgotten`
   bool reads() const { return status == ReaderStatus::kActive && !end_notified; }
   friend bool operator==(const ReaderRecord&, const ReaderRecord&) = default;
 };
 
-// The readers in the order they joined; none is removed. Find() takes the same time for any number.
+// The readers in the order in which they joined. No reader is removed. Find() takes constant time.
 class ReaderList {
  public:
   void Add(ReaderRecord reader);
@@ -117,25 +118,25 @@ struct IterationRecord {
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   ReaderList readers;
   bool closed = false;     // readers may be notified of the end
-  bool finished = false;   // all is committed, or explicitly given up; nothing changes any more
-  bool forgotten = false;  // finished, and only marks are left of the readers' elements
+  bool finished = false;   // all is committed or explicitly given up; no change follows
+  bool forgotten = false;  // finished; only marks of the readers' elements are left
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
   bool Has(PartitionId id) const { return id && id.value() <= partitions.size(); }
   bool coordinated() const { return rounds.consumers > 0; }
   bool has_order_consumers() const { return order_consumers > 0; }
-  // Returns whether any reader may get any element. Elements that a reader holds undelivered are
-  // still the job's: rule 8 waits until they are delivered, and rule 25 gives them to waiting
-  // readers.
+  // Returns whether any reader may get any element. In such an iteration, elements that a reader
+  // holds undelivered may still go to other readers: rule 8 waits until they are delivered, and
+  // rule 25 gives them to waiting readers.
   bool shared() const {
     return !coordinated() && !has_order_consumers() && commit_policy != CommitPolicy::kNever;
   }
-  // Return a partition's end and its elements after the whole rows; nullopt and an empty remainder
-  // until all ends are known.
+  // Return the end of a partition, and its elements after the whole rows. Until all ends are known,
+  // return nullopt and an empty remainder.
   std::optional<Index> EndOf(PartitionId id) const;
   Remainder RemainderOf(PartitionId id) const;
-  // Position in `readers`; nullopt for a client that never joined.
+  // Returns the client's position in `readers`; nullopt for a client that never joined.
   std::optional<size_t> FindReader(ClientId client) const { return readers.Find(client); }
   friend bool operator==(const IterationRecord&, const IterationRecord&) = default;
 };
@@ -158,7 +159,7 @@ struct BookmarkAdded {
   PartitionId partition;
   Bookmark bookmark;
 };
-// Retires all bookmarks below `below` (one at or above it stays).
+// Retires all bookmarks below `below`. A bookmark at or above `below` must remain.
 struct BookmarksRetired {
   PartitionId partition;
   Index below;
@@ -168,7 +169,7 @@ struct ReaderJoined {
   Incarnation incarnation;
   int64_t consumer = -1;
 };
-// A new process takes up the session with the content of its state. A reader that died or left
+// A new process takes up the session with the elements in its state. A reader that had died or left
 // becomes active again.
 struct ReaderReplaced {
   ClientId client;
@@ -194,7 +195,7 @@ struct IterationClosed {
 };  // by partition
 struct IterationReopened {};
 struct IterationFinished {};
-// Every consumer is at a place from which all can continue together.
+// All consumers are at places from which they can continue together.
 struct ConsumersFormed {};
 struct RoundsRescheduled {
   RoundEvent event;
@@ -203,7 +204,7 @@ struct RoundsRescheduled {
 struct RemaindersPlanned {
   Ends ends;
 };
-// No consumer will ask for a round before `below` again.
+// Forgets the rounds before `below`, for which no consumer will ask again.
 struct RoundsForgotten {
   int64_t below = 0;
 };
@@ -214,19 +215,19 @@ using IterationChange =
                  ReaderEnded, IterationClosed, IterationReopened, IterationFinished,
                  ConsumersFormed, RoundsRescheduled, RemaindersPlanned, RoundsForgotten>;
 
-// The only way to change a record. Aborts on a change that no coordinator makes (unknown partition
-// or client, a placement that does not rise): check changes that were read or received with Fits
-// first.
+// Applies a change; the only way to change a record. Aborts on a change that no coordinator makes
+// (an unknown partition or client, a placement that does not rise). Check changes that were read or
+// received with Fits() first.
 void Apply(IterationRecord& record, const IterationChange& change);
 bool Fits(const IterationRecord& record, const IterationChange& change);
 
 // --- What follows from a record --------------------------------------------------
 
-// Returns the positions of elements in order kDeterministic. Readers without a number have the
-// restored elements: the order begins with the first element that they lack.
+// Returns the positions of elements in order kDeterministic. Readers without a consumer's number
+// have the elements from before a restore. The order begins with the first element that they lack.
 Positions PositionsOf(const IterationRecord& record);
 
-// Unites the elements that several readers have of one partition, as indices.
+// The union of the elements of one partition that several readers have, as indices.
 class Together {
  public:
   Together(const IterationRecord& record, PartitionId partition);
@@ -241,23 +242,23 @@ class Together {
   std::optional<RowUnion> row_union_;
 };
 
-// Drops the histories of a finished iteration; ends and marks stay.
+// Drops the histories of a finished iteration. Its ends and marks stay.
 void ForgetHistories(IterationRecord& record);
 
-// Returns whether the reader committed everything in `state`. In a forgotten record: whether
-// `state` is empty or exactly the committed elements of the reader.
+// Returns whether the reader has committed all elements in `state`. In a forgotten record: whether
+// `state` is empty, or contains exactly the elements that the reader has committed.
 bool HasCommitted(const IterationRecord& record, const ReaderRecord& reader,
                   const ReceivedSets& state);
-// Returns whether `state` lacks an element that the reader committed. In a forgotten record:
-// whether `state` has fewer elements.
+// Returns whether `state` lacks an element that the reader has committed. In a forgotten record:
+// whether `state` has fewer elements than the reader has committed.
 bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const ReceivedSets& state);
 
-// Returns the indices that are in a reader's history for good.
+// Returns the indices that are committed, by any reader.
 IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition);
 // Returns the lowest index ≥ `from` that is not committed.
 Index FirstUncommitted(const IterationRecord& record, PartitionId partition, Index from);
-// Returns the indices of a closed iteration that would have to be delivered again if every reader
-// died now. If this is empty for all partitions, the iteration is finished.
+// Returns the indices of a closed iteration that would have to be delivered again if all readers
+// died now. If there are none in any partition, the iteration is finished.
 IndexSet Owed(const IterationRecord& record, PartitionId partition);
 
 }  // namespace penstock::protocol

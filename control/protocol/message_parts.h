@@ -13,7 +13,7 @@
 
 namespace penstock::control {
 
-// The control protocol versions of this release: any in [min, max].
+// A range of versions of the control protocol: all versions in [min, max].
 struct VersionRange {
   uint32_t min = 2;
   uint32_t max = 2;
@@ -32,7 +32,7 @@ struct PlacedPartition {
   IterationId iteration;
   PartitionId partition;
   Placement placement;
-  uint64_t journal = 0;  // of the assignment (Life); the numbers are valid in this journal only
+  uint64_t journal = 0;  // of the assignment (Life::journal); the numbers are valid only in it
   friend auto operator<=>(const PlacedPartition&, const PlacedPartition&) = default;
 };
 
@@ -45,14 +45,14 @@ struct TransferOffer {
   friend bool operator==(const TransferOffer&, const TransferOffer&) = default;
 };
 
-// Splits of one provider and repetition that belong to a partition: numbers[i] is its split number
-// `first_ordinal + i`.
+// Splits of one provider and repetition that belong to a partition. numbers[i] is the partition's
+// split number `first_ordinal + i`.
 struct SplitRun {
   int32_t provider = 0;
   int64_t repetition = 0;
   int64_t first_ordinal = 0;
   std::vector<int64_t> numbers;
-  bool no_more = false;  // nothing follows the last of `numbers`
+  bool no_more = false;  // no split follows the last one in `numbers`
   friend bool operator==(const SplitRun&, const SplitRun&) = default;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages between the parties of one iteration, as plain values. client_messages.h and
-// worker_messages.h have the messages on the wire: some are defined in this file, others add the
-// iteration, tokens, addresses and definitions.
+// worker_messages.h have the messages on the wire. Some of these are defined in this file; others
+// add the iteration, tokens, addresses and definitions.
 #pragma once
 
 #include <compare>
@@ -19,9 +19,9 @@ namespace penstock::protocol {
 
 // --- Client → dispatcher ---------------------------------------------------------
 
-// The first message on every stream. A restarted process reports the contents of the state that it
-// resumed from (empty if it found none) until it has been welcomed. A process that only lost its
-// stream reports no state.
+// The first message on every stream. Until a restarted process has been welcomed, it reports the
+// contents of the state from which it resumed (empty if it found none). A process that only lost
+// its stream reports no state.
 struct Connect {
   ClientId client;
   Incarnation incarnation;
@@ -30,18 +30,18 @@ struct Connect {
   int64_t round = 0;      // the first round that `state` does not contain
 };
 
-// Reports a client's elements of a partition: the answer to a fence, and the report between fences.
-// Contains everything that is new since the client last connected. Created by Receiver.
+// Reports a client's elements of a partition. Sent as the answer to a fence, and between fences.
+// Contains all changes since the client last connected. Made by Receiver.
 struct Report {
   PartitionId partition;
-  Placement placement;  // the lowest that the client accepts
+  Placement placement;  // the lowest placement that the client accepts
   IndexSet delivered;   // returned by the outermost Next()
   IndexSet received;    // not delivered yet
   // Reported as received, now or earlier, and still held by nodes after Distribute.
   IndexSet handed = {};
   // Received, not delivered, and given back: the client no longer has these.
   IndexSet returned = {};
-  // The first report since it connected: the client has nothing else.
+  // The first report since the client connected: the client has no other elements of the partition.
   bool whole = false;
   friend bool operator==(const Report&, const Report&) = default;
 };
@@ -57,8 +57,8 @@ struct RoundError {
 struct RoundsReport {
   int64_t delivered = 0;           // rounds
   int64_t known = 0;               // rounds that it knows to be agreed on
-  int64_t receive_budget = 0;      // received but undelivered elements it will hold; 0: unknown
-  std::vector<RoundError> errors;  // all received errors of rounds that may still be asked about
+  int64_t receive_budget = 0;      // undelivered elements that it will hold; 0: unknown
+  std::vector<RoundError> errors;  // all received errors of rounds not yet delivered to all
   friend bool operator==(const RoundsReport&, const RoundsReport&) = default;
 };
 
@@ -68,7 +68,7 @@ struct Commit {
 };
 
 struct Leave {
-  ReceivedSets delivered;  // final; a state may report them again if some are not committed
+  ReceivedSets delivered;  // final; a later state may contain those that are not committed
 };
 
 // --- Dispatcher → client ---------------------------------------------------------
@@ -78,7 +78,7 @@ struct Placed {
   Placement placement;
 };
 
-// The session is open. The client accepts nothing below these placements.
+// The session is open. The client accepts no elements under placements below these.
 struct Welcome {
   ClientId client;
   Incarnation incarnation;
@@ -86,13 +86,13 @@ struct Welcome {
 };
 
 enum class Refusal : uint8_t {
-  kDeclaredDead,   // FailedPrecondition: its elements went to others
-  kStateIsNewer,   // declared dead meanwhile; the state has elements that were never committed
+  kDeclaredDead,   // FailedPrecondition: its elements went to other clients
+  kStateIsNewer,   // was declared dead, and the state has elements never committed
   kStateIsOlder,   // the state lacks committed elements
   kReplaced,       // another process has resumed the session
   kFinished,       // the iteration is over and the state is not the last one
-  kConsumerTaken,  // another process reads under that consumer_index
-  kRoundsBegan,    // no state, and rounds have been given out
+  kConsumerTaken,  // another client reads under this consumer_index
+  kRoundsBegan,    // the client has no state, but rounds have been given out
 };
 struct Refused {
   ClientId client;
@@ -100,20 +100,20 @@ struct Refused {
   Refusal why;
 };
 
-// A message to a welcomed process, over its stream only. It is dropped if it cannot reach that
-// incarnation.
+// A message to one incarnation of a client that was welcomed. It is sent only on the stream of this
+// incarnation, and dropped if there is none.
 template <class Payload>
 struct ToClient : Payload {
   ClientId client;
   Incarnation incarnation;
 };
 
-// From now on the client accepts nothing below `placement`. In the same step it records the
-// elements that it has, and it reports them. Repeated until answered.
+// From now on the client accepts no element under a placement below `placement`. In the same step
+// the client records the elements that it has, and then it reports them. Repeated until answered.
 struct Fence {
   PartitionId partition;
   Placement placement;
-  // Another reader waits for elements that this one has received but not delivered.
+  // Another reader waits for elements that this reader has received but not delivered.
   bool give_back = false;
   friend bool operator==(const Fence&, const Fence&) = default;
 };
@@ -123,12 +123,13 @@ struct End {
   int64_t elements = 0;  // in all partitions, for all clients; added where it is sent
   friend bool operator==(const End&, const End&) = default;
 };
-// Rounds for which every consumer has received its element, and which may therefore be returned. A
-// consumer that already knows some of them continues after those.
+// Rounds for which every consumer has received its element. Next() may therefore return their
+// elements. A consumer that already knows some of these rounds ignores those.
 struct Agreed {
   struct Round {
-    std::optional<PartitionRow> row;  // nullopt: the last round is not filled and has none
-    bool unfilled = false;            // a last round that lacks elements: dropped, or an error
+    std::optional<PartitionRow> row;  // nullopt: this consumer lacks one, in a last round that is
+                                      // not filled
+    bool unfilled = false;            // the last round lacks elements: it is dropped, or an error
     bool pad = false;                 // a copy that fills up the last round
     std::optional<RoundError> error;  // of any consumer
     int64_t consumer = -1;            // the consumer that had the error
@@ -136,8 +137,8 @@ struct Agreed {
   };
   int64_t first = 0;  // the number of rounds[0]
   std::vector<Round> rounds;
-  // Why no more rounds are agreed on; empty: nothing blocks them. Consumers of order kDeterministic
-  // get only this.
+  // The reason for which no more rounds are agreed on; empty if nothing blocks them. For consumers
+  // of order kDeterministic, only this field is set.
   std::string waits_for;
   friend bool operator==(const Agreed&, const Agreed&) = default;
 };
@@ -165,8 +166,8 @@ struct Reader {
 };
 using Readers = absl::InlinedVector<Reader, 2>;
 
-// The worker replays `partition` from `bookmark` (or its beginning). It sends each index outside
-// `skip` once, to one of these readers.
+// The worker replays `partition` from `bookmark` or, without one, from the beginning. It sends each
+// index outside `skip` once, to one of `readers`.
 struct Assign {
   WorkerId worker;
   PartitionId partition;
@@ -174,11 +175,12 @@ struct Assign {
   IndexSet skip;
   std::optional<Bookmark> bookmark;
   Readers readers;
-  int64_t rows = 0;                    // how many may be sent so far, in a coordinated read
+  int64_t rows = 0;                    // in a coordinated read: the number of rows that may be sent
+                                       // so far
   std::optional<Remainder> remainder;  // once it is known
-  std::optional<Positions> positions;  // order kDeterministic: which consumer an element is for
-  // An element that is produced but sent to no reader, because pads are copies of it. It is not in
-  // `skip`.
+  std::optional<Positions> positions;  // order kDeterministic: which consumer gets which element
+  // An element that is not in `skip` but is sent to no reader: it is produced because pads are
+  // copies of it.
   std::optional<Index> copied;
 };
 struct AddReader {
@@ -189,7 +191,8 @@ struct AddReader {
 };
 // There is no RemoveReader: when a reader leaves, the partition is placed again.
 
-// Allows more rows. `remainder`: the partition ends, and its last elements are sent by this rule.
+// Allows more rows. `remainder`: set once the partition's end is known; determines which consumers
+// get its last elements.
 struct AllowRows {
   WorkerId worker;
   PartitionId partition;
@@ -210,8 +213,8 @@ using Message =
 
 // --- Worker → dispatcher ---------------------------------------------------------
 
-// A placement that a worker still has when it registers again. The worker then repeats Ended and
-// its newest bookmark.
+// A placement that a worker still has when it registers again. The worker then sends Ended, if it
+// had sent it, and its newest bookmark again.
 struct HeldPlacement {
   PartitionId partition;
   Placement placement;

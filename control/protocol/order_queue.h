@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A consumer's side of order kDeterministic (positions.h): which of its elements is next. A value;
-// one thread at a time.
+// A consumer's side of order kDeterministic (positions.h): decides which of its elements is next. A
+// value; used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace penstock::protocol {
 
-// The next element is always the consumer's remaining one with the lowest position, so only the
-// delivered rows have to be remembered.
+// The next element is always the one with the lowest position among the consumer's remaining
+// elements, so only the delivered rows have to be stored.
 class OrderQueue {
  public:
   OrderQueue() = default;
@@ -25,20 +25,21 @@ class OrderQueue {
 
   const Positions& positions() const { return positions_; }
   size_t partitions() const { return cursors_.size(); }
-  // Returns whether the element is this consumer's and still to be delivered.
+  // Returns whether the element belongs to this consumer and has not been delivered.
   bool Expects(PartitionId partition, Index index) const;
-  // Returns the next row; nullopt: nothing is left. A partition whose end is not set yet counts as
-  // not ended: Next() names its next row even if there is none.
+  // Returns the next row; nullopt if no row is left. A partition whose end is not set yet counts as
+  // not ended: Next() may return a row that the partition turns out not to have.
   std::optional<PartitionRow> Next() const;
-  // The row that Next() returns was delivered. REQUIRES: there is one.
+  // Notes that the row that Next() returns was delivered. REQUIRES: Next() returns a row.
   void Pop();
-  // Returns the index of `partition` that is delivered next; nullopt: none is this consumer's.
+  // Returns the index of `partition` that is delivered next; nullopt if this consumer gets no
+  // element of the partition.
   std::optional<Index> NextOf(PartitionId partition) const;
 
  private:
   struct PartitionCursor {
     std::optional<Index> offset;  // positions_.OffsetOf()
-    int64_t row = 0;              // the next
+    int64_t row = 0;              // the next row
     std::optional<Index> end;
     IndexSet passed;
   };

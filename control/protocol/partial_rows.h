@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that one consumer has and others lack. As indices they are not adjacent, so each is its own
-// interval.
+// Rows that one consumer has and others lack. The indices of such rows are not adjacent, so each
+// index is an interval of its own.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@
 
 namespace penstock::protocol {
 
-// How many rows one consumer may be ahead of another, according to their reports. Rows beyond that
-// count as missing: they are sent again, and consumers that have them drop them. Readers that wait
-// for each other never get nearly that far apart; the limit bounds the cost of a wrong report.
+// The maximum number of rows by which one consumer may be ahead of another, according to their
+// reports. Rows beyond this limit count as missing: they are sent again, and consumers that have
+// them drop them. The limit bounds the cost of a wrong report. Consumers that wait for each other
+// never get nearly that far apart.
 inline constexpr int64_t kMaxPartialRows = 1 << 20;
 
-// Returns index_of(row) for the lowest of `rows`, at most kMaxPartialRows; index_of ascends.
-// Returns a separate set, because adding the rows one by one to a larger set would move that set's
-// intervals each time.
+// Returns the set of index_of(row) for the lowest `rows`, at most kMaxPartialRows of them.
+// REQUIRES: index_of ascends. The result is a separate set, because adding indices one by one to a
+// larger set would move the larger set's intervals each time.
 template <class IndexOf>
 IndexSet IndicesOfPartialRows(const IndexSet& rows, const IndexOf& index_of) {
   IndexSet indices;

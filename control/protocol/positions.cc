@@ -9,10 +9,11 @@
 namespace penstock::protocol {
 namespace {
 
-// Returns x in [0, modulus) with number * x = 1, modulo `modulus`. REQUIRES: they have no common
-// divisor.
+// Returns x in [0, modulus) with number * x = 1, modulo `modulus`. REQUIRES: `number` and `modulus`
+// have no common divisor.
 int64_t InverseOf(int64_t number, int64_t modulus) {
-  int64_t rest = number % modulus, last = modulus;  // Euclid's; each with its factor of `number`
+  int64_t rest = number % modulus, last = modulus;  // Euclid's algorithm, with a factor of `number`
+                                                    // for each
   int64_t factor = 1, before = 0;
   while (rest > 1) {
     const int64_t times = last / rest;
@@ -24,7 +25,8 @@ int64_t InverseOf(int64_t number, int64_t modulus) {
 
 }  // namespace
 
-// Reduces before multiplying, because an index may be untrusted.
+// Reduces before it multiplies, because an untrusted index may be so large that the product
+// overflows.
 int64_t Positions::ConsumerOf(PartitionId partition, Index index) const {
   const int64_t at = (index % consumers) * (partitions % consumers) +
                      (static_cast<Index>(partition.value()) - 1) % consumers - first % consumers;
@@ -68,7 +70,8 @@ void RowUnion::Add(int64_t consumer, const IndexSet& rows) {
 IndexSet RowUnion::Indices() && {
   IndexSet indices;
   if (rows_.empty()) return indices;
-  // All consumers have most of the rows. All other rows are added one by one.
+  // All consumers have most of the rows, which are added as whole intervals. All other rows are
+  // added one by one.
   IndexSet everybodys = rows_.front();
   for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order kDeterministic: the place of each element in the order, and its consumer. The rules and
-// their reasons: docs/exactly_once.md, "A fixed order".
+// Order kDeterministic: the place of each element in the order, and its consumer.
+// docs/exactly_once.md, "A fixed order", has the rules and their reasons.
 //
-// Element `index` of partition p of K has position index * K + p - 1. A position after the end of
-// its partition has no element: it is a hole that no consumer waits for. From `first` on, positions
-// go to C consumers in rotation: first + tC + i is consumer i's in step t. Elements before `first`
-// were in a history when the job began (a restore).
+// Element `index` of partition p of K partitions has position index * K + p - 1. A position after
+// the end of its partition has no element: it is a hole for which no consumer waits. From `first`
+// on, positions go to C consumers in rotation: consumer i gets position first + tC + i in step t.
+// If the job was restored, the elements before `first` were already in a history when it began.
 //
-// A consumer has exactly one of `stride` consecutive elements of a partition, or it never has any.
-// So the sets of a consumer's elements are kept as rows (index / stride), which are adjacent where
-// indices are not.
+// A consumer gets exactly one of any `stride` consecutive elements of a partition, or it gets no
+// element of the partition. The sets of a consumer's elements are therefore stored as rows (index /
+// stride), which are adjacent although the indices are not.
 #pragma once
 
 #include <cstdint>
@@ -38,31 +38,33 @@ struct Positions {
 
   int64_t stride() const { return consumers / std::gcd(partitions, consumers); }
   int64_t RowOf(Index index) const { return index / stride(); }
-  // Returns the index of the consumer's row 0 in the partition, which may be before `first`; row t
-  // is t * stride() further. nullopt: the consumer has no element of this partition.
+  // Returns the index of the consumer's row 0 in the partition. The position of this index may be
+  // before `first`. Row t has an index that is higher by t * stride(). nullopt: the consumer gets
+  // no element of this partition.
   std::optional<Index> OffsetOf(PartitionId partition, int64_t consumer) const;
-  // Returns how many partitions a consumer has elements of; the same for every consumer.
+  // Returns the number of partitions of which a consumer gets elements. It is the same for all
+  // consumers.
   int64_t shares() const { return partitions / std::gcd(partitions, consumers); }
 
-  // Returns the indices of the consumer among `indices`, as rows.
+  // Returns, as rows, those of `indices` that belong to the consumer.
   IndexSet RowsIn(const IndexSet& indices, PartitionId partition, int64_t consumer) const;
 
   friend bool operator==(const Positions&, const Positions&) = default;
 };
 
-// Unites the elements that several consumers have of one partition, as indices.
+// Computes the union of the elements of one partition that several consumers have, as indices.
 class RowUnion {
  public:
   RowUnion(const Positions& positions, PartitionId partition)
       : positions_(positions), partition_(partition) {}
-  // Ignores rows of a partition that has nothing for the consumer.
+  // Ignores the rows if the consumer gets no element of the partition.
   void Add(int64_t consumer, const IndexSet& rows);
   IndexSet Indices() &&;
 
  private:
   const Positions positions_;
   const PartitionId partition_;
-  absl::InlinedVector<IndexSet, 4> rows_;  // by offset; missing: empty
+  absl::InlinedVector<IndexSet, 4> rows_;  // by offset; a missing set is empty
 };
 
 }  // namespace penstock::protocol

@@ -63,7 +63,8 @@ Report Receiver::TakeReport() {
 }
 
 Report Receiver::OnFence(Placement placement, const IndexSet& returns) {
-  // The dispatcher may already have assigned on the basis of the answer under this placement.
+  // The dispatcher may already have assigned the partition because of the earlier answer for this
+  // placement.
   if (placement <= lowest_ && broken_ != Broken::kGiveBackTwice) return TakeReport();
   lowest_ = placement;
   PENSTOCK_CHECK(received_.Contains(returns) && !handed_.Intersects(returns));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of one partition. A value; one thread at a time.
+// The client's side of one partition. A value; used by one thread at a time.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,18 @@
 namespace penstock::protocol {
 
 enum class ReceiveResult : uint8_t {
-  kAccepted,      // hand it to the reader
-  kOldPlacement,  // drop it: the partition moved; the index is sent again
-  kAlreadyHere,   // drop it: this client has it
+  kAccepted,      // pass the element on to the reader
+  kOldPlacement,  // drop the element: the partition moved; the index is sent again
+  kAlreadyHere,   // drop the element: this client already has it
 };
 
 class Receiver {
  public:
-  // `delivered`: the content of the state that the process took up.
+  // `delivered`: the elements of the partition in the state from which the process resumed.
   explicit Receiver(PartitionId partition, IndexSet delivered = {}, Broken broken = Broken::kNone);
 
   PartitionId partition() const { return partition_; }
-  Placement lowest() const { return lowest_; }  // the lowest accepted
+  Placement lowest() const { return lowest_; }  // the lowest placement accepted
   const IndexSet& delivered() const { return delivered_; }
   const IndexSet& received() const { return received_; }  // not delivered yet
   const IndexSet& handed() const { return handed_; }      // of received()
@@ -29,32 +29,33 @@ class Receiver {
   // --- Elements ---
 
   ReceiveResult OnElement(Placement placement, Index index);
-  // Nodes after Distribute have the element and have not passed it on. It belongs to this client as
-  // long as it lives, and is not delivered yet. REQUIRES: received() has it.
+  // Nodes after Distribute hold the element and have not passed it on. The element belongs to this
+  // client while the client lives, but is not delivered yet. REQUIRES: received() has the index.
   void OnHanded(Index index);
-  // The outermost Next() returned the element. REQUIRES: received() has it.
+  // The outermost Next() returned the element. REQUIRES: received() has the index.
   void OnDelivered(Index index);
   // Returns the delivered and received indices, for a worker whose earlier link broke.
   IndexSet AllIndices() const;
 
   // --- The dispatcher ---
 
-  // Sets the lowest accepted placement and reports all elements, in one step, with no element
-  // received in between. Send the answer even if it contains nothing new. A fence below the lowest
-  // placement is answered for the lowest. `returns`, a part of received() outside handed(), is
-  // given back in the same step: it is sent again, under this placement or a later one, to any
-  // reader. A fence that does not raise the lowest placement gets nothing back.
+  // Sets the lowest accepted placement and returns a report of all elements, in one step, so that
+  // no element is received in between. Send the report even if it contains nothing new. A fence
+  // below the lowest placement is answered for the lowest placement. `returns`, a part of
+  // received() outside handed(), is given back in the same step: these elements are sent again,
+  // under this placement or a later one, to any reader. If the fence does not raise the lowest
+  // placement, nothing is given back.
   Report OnFence(Placement placement, const IndexSet& returns = {});
-  // Takes the placement from Welcome.
+  // Sets the lowest accepted placement to the one in Welcome.
   void OnWelcome(Placement placement);
-  // Returns everything not yet reported since the client last connected; nullopt: nothing. The
-  // caller must send it.
+  // Returns all changes that have not been reported since the client last connected; nullopt if
+  // there are none. The caller must send the report.
   std::optional<Report> News();
-  // Returns only received elements that are not reported yet; nullopt: none. After OnConnected()
-  // the first call returns everything.
+  // Returns only received elements that have not been reported yet; nullopt if there are none. But
+  // the first call after OnConnected() returns all changes, as News() does.
   std::optional<Report> ReceivedNews();
-  // The stream to the dispatcher is new: everything counts as unreported again, and at least one
-  // report is owed.
+  // The client has a new stream to the dispatcher. All elements count as unreported again, and at
+  // least one report is owed.
   void OnConnected();
 
  private:

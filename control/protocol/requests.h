@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to the dispatcher about datasets and jobs, and their answers, as plain values. Each is a
-// call of its own, outside of the streams of clients and workers.
+// Requests to the dispatcher about datasets and jobs, and their answers, as plain values. Each
+// request is a separate call, outside the streams of clients and workers.
 #pragma once
 
 #include <compare>
@@ -15,8 +15,8 @@
 
 namespace penstock::control {
 
-// A repeated request with the same id gets the same answer, even from a restarted dispatcher. A
-// counter of 0: not repeatable.
+// The id of a request. A request that is repeated with the same id gets the same answer, even from
+// a restarted dispatcher. Counter 0: the request has no id, and must not be repeated.
 struct RequestId {
   Incarnation incarnation;
   uint64_t counter = 0;
@@ -35,19 +35,19 @@ struct SplitProvider {
   std::string node;
   int64_t count = 0;  // splits of one repetition
   bool shuffled = false;
-  std::optional<uint64_t> seed;    // of the permutation; absent: from the iteration's seed
+  std::optional<uint64_t> seed;    // of the permutation; absent: derived from the iteration's seed
   std::vector<std::string> files;  // of a source of files: in split order
-  bool by_file = false;  // a split is one or several files, so that mode FILE can divide it
+  bool by_file = false;  // a split is one or more files, so mode FILE can divide the source
   friend bool operator==(const SplitProvider&, const SplitProvider&) = default;
 };
 
-// The part of a dataset that the dispatcher reads; it passes the definition on unread.
+// The part of a dataset that the dispatcher reads. It passes on the definition without reading it.
 struct DatasetSummary {
   uint64_t fingerprint = 0;
   uint64_t spec_fingerprint = 0;
   std::string spec_text;  // as Spec::ToString() prints it
   Cardinality cardinality = kUnknown;
-  bool ends = false;  // certainly, even if the number of elements is unknown
+  bool ends = false;  // certainly finite, even if the number of elements is unknown
   std::vector<NodeFingerprint> nodes;
   std::vector<SplitProvider> plan;  // made where the files can be read
   friend bool operator==(const DatasetSummary&, const DatasetSummary&) = default;
@@ -57,7 +57,7 @@ struct RegisterDatasetRequest {
   RequestId request;
   std::string dataset_id;  // empty: chosen by the dispatcher
   bool replace = false;    // replaces a different definition under dataset_id
-  std::string name_space;  // of an id chosen by the dispatcher; empty: "default"
+  std::string name_space;  // for an id chosen by the dispatcher; empty: "default"
   std::string definition;
   DatasetSummary summary;
 };
@@ -76,20 +76,20 @@ struct GetDatasetAnswer {
 
 struct GetOrCreateJobRequest {
   RequestId request;
-  std::string name;    // empty: a job of this request's own
-  std::string run_id;  // a finished name may be requested again under a different run_id
+  std::string name;    // empty: the request gets a job of its own
+  std::string run_id;  // the name of a finished job can be used again with a different run_id
   std::string dataset_id;
-  // The fingerprint of the registered dataset; absent: any dataset with this id.
+  // The fingerprint that the registered dataset must have; absent: any fingerprint.
   std::optional<uint64_t> dataset_fingerprint;
   JobTerms terms;
   std::optional<uint64_t> seed;  // absent: drawn by the dispatcher, and journaled
-  std::string name_space;        // of a name chosen by the dispatcher; empty: "default"
+  std::string name_space;        // for a name chosen by the dispatcher; empty: "default"
 };
 
 struct JobAnswer {
   JobId job;
   std::string name;   // also of an anonymous job
-  std::string token;  // authorises its data links
+  std::string token;  // authorises links that carry the job's elements
   std::string dataset_id;
   uint64_t seed = 0;
   bool existed = false;

@@ -21,13 +21,13 @@ int64_t CountOf(const std::vector<PartitionIndices>& sets) {
   return count;
 }
 
-// One client's part in a repetition, as the states of other clients describe it.
+// A reader of a repetition, as described by the states of all clients.
 struct SavedReader {
   int64_t consumer = -1;
   uint64_t version = 0;
-  int64_t committed_count = 0;  // at least
+  int64_t committed_count = 0;  // a lower bound
   bool gone = false;
-  const std::vector<PartitionIndices>* committed = nullptr;  // of the newest state
+  const std::vector<PartitionIndices>* committed = nullptr;  // in the newest state
 };
 
 // Merges one repetition from all states that contain it.
@@ -40,7 +40,7 @@ class RankStateMerger {
     if (newest_ == nullptr || from.saved.version > newest_->version) newest_ = &from.saved;
   }
 
-  // `has_state`: the clients whose states were given, whatever their repetitions.
+  // `has_state`: the clients whose states were given, no matter which repetitions these contain.
   absl::StatusOr<Restoration::Repetition> Merge(const std::set<ClientId>& has_state) && {
     Begin();
     for (const auto& [client, from] : given_) {
@@ -73,7 +73,7 @@ class RankStateMerger {
     const RankState::Repetition* from;
   };
 
-  // Begins with the content of the newest state, and with the readers of all states.
+  // Starts the result with the content of the newest state and the readers in all states.
   void Begin() {
     if (newest_ == nullptr) return;
     merged_.finished = newest_->finished;
@@ -107,8 +107,9 @@ class RankStateMerger {
                      " when another state was saved, is missing; give the states of all ranks"));
   }
 
-  // All consumers of a coordinated read have the same rows, which are before the new job. The new
-  // job has different consumers, so its indices are counted from after those rows.
+  // All consumers of a coordinated read must have the same rows, which belong to the time before
+  // the new job. The new job has different consumers, so its indices are counted from the end of
+  // those rows.
   absl::Status CountFromHere() {
     const int64_t consumers = newest_->num_consumers;
     if (static_cast<int64_t>(given_.size()) != consumers) {
@@ -141,7 +142,7 @@ class RankStateMerger {
     return {};
   }
 
-  // Makes partition `p` resume at `index`, from its newest bookmark at or below that.
+  // Makes partition `p` resume at `index`, from its newest bookmark at or below `index`.
   void StartBehind(Index index, size_t p) {
     Restoration::Partition& partition = merged_.partitions[p];
     const int64_t lead = p < newest_->leads.size() ? newest_->leads[p] : 0;
@@ -218,7 +219,7 @@ class RankStateMerger {
   std::vector<Given> given_;
   const SavedRepetition* newest_ = nullptr;
   std::map<ClientId, SavedReader> saved_readers_;
-  std::map<std::pair<PartitionId, int64_t>, IndexSet> claimed_;  // by consumer; -1: any
+  std::map<std::pair<PartitionId, int64_t>, IndexSet> claimed_;  // by consumer; -1: none
   std::map<PartitionId, protocol::RowUnion> row_unions_;
 };
 
@@ -227,7 +228,7 @@ bool HasAllSplits(const Restoration::Partition& partition) {
                      [](const SplitRun& run) { return run.first_ordinal == 0; });
 }
 
-// A replay must be able to begin at or below everything that is owed.
+// A replay must be able to begin at or below all elements that are owed.
 absl::Status CheckReplays(const Restoration::Repetition& repetition) {
   if (repetition.finished) return absl::OkStatus();
   for (size_t p = 0; p < repetition.partitions.size(); ++p) {

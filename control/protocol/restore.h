@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges the states of all ranks into one, so that any number of ranks can resume from them:
-// docs/exactly_once.md, "States of all ranks". Pure.
+// Merges the states of all ranks into one state, from which any number of ranks can resume:
+// docs/exactly_once.md, "States of all ranks". Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace penstock::control {
 
-// A rule that a test breaks on purpose, to check that the tests notice.
+// The rule that a test breaks on purpose, to check that the tests notice it.
 enum class BrokenMerge : uint8_t {
   kNone = 0,
   kMissingState,  // a rank's state may be missing         → doubled
@@ -29,25 +29,27 @@ struct RankState {
   };
   ClientId client;
   JobId job;
-  uint64_t job_mark = 0;  // also differs between jobs of different services
+  uint64_t job_mark = 0;  // unlike `job`, also differs between services
   std::string job_name;
-  bool at_least_once = false;           // two of its states may contain the same element
+  bool at_least_once = false;           // two states of the job may contain the same element
   std::vector<Repetition> repetitions;  // ascending; earlier ones are wholly committed
 };
 
-// Merges the states, under `name`. Returns InvalidArgument with the job and the client if
-// - they are of different jobs, or two are of the same client;
+// Merges the states; `name` becomes Restoration::name. Returns InvalidArgument, with the job and
+// the client, if
+// - the states belong to different jobs, or two states belong to the same client;
 // - the state of a rank that was reading is missing;
-// - two contain the same element;
-// - one is older than the last commit of its rank when another state was saved, or belongs to a
-//   rank that was declared dead and contains more than that rank had committed;
-// - they belong to a coordinated read, and to different rounds or to the last rounds.
+// - two states contain the same element;
+// - a state is older than the last commit of its rank at the time when another state was saved, or
+//   belongs to a rank that was declared dead and contains elements that this rank had not
+//   committed;
+// - the states belong to different rounds of a coordinated read, or to its last rounds.
 absl::StatusOr<Restoration> MergeRankStates(absl::Span<const RankState> states, uint64_t name,
                                             BrokenMerge broken = BrokenMerge::kNone);
 
-// Drops the bookmarks, for an edited dataset: partitions are made from their first splits.
-// InvalidArgument for a coordinated read, whose earlier elements are counted from its bookmarks,
-// and if passes are over.
+// Drops the bookmarks, for an edited dataset: its partitions are made again from their first
+// splits. InvalidArgument for a coordinated read, whose earlier elements are counted from its
+// bookmarks. InvalidArgument also if passes are over.
 absl::Status ForgetBookmarks(Restoration& restoration);
 
 }  // namespace penstock::control

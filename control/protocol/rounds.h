@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinated reads: the elements of each round. The rules and their reasons: docs/exactly_once.md,
-// "Rounds".
+// Coordinated reads: the elements of each round. docs/exactly_once.md, "Rounds", has the rules and
+// their reasons.
 //
-// With C consumers the elements tC … tC + C - 1 of a partition are its row t, one for each:
-// consumer i gets tC + i. So a replay sends each index to the same consumer as before. Sets of a
-// consumer's elements are kept as rows (index / C), which are adjacent where indices are not.
+// With C consumers, the elements tC … tC + C - 1 of a partition are its row t, one element for each
+// consumer: consumer i gets element tC + i. A replay therefore sends each index to the same
+// consumer as before. Sets of a consumer's elements are stored as rows (index / C), which are
+// adjacent although the indices are not.
 //
-// Partitions take rounds in rotation. The journaled Schedule alone determines the partition of
-// round r, so a restarted dispatcher gives out the same rounds.
+// Partitions take rounds in rotation. The journaled Schedule alone determines the partition of each
+// round, so a restarted dispatcher gives out the same rounds.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,10 @@
 
 namespace penstock::protocol {
 
-// A partition is skipped if some consumer lacks its row after all have received this many later
-// rounds of the other partitions.
+// A partition is skipped if some consumer lacks its row when all consumers have already received
+// this many later rounds of the other partitions.
 inline constexpr int64_t kRoundsBeforeSkip = 2;
-// Rows of each partition for a consumer that reports no receive budget.
+// The number of rows of each partition that a consumer may hold if it reports no receive budget.
 inline constexpr int64_t kRowsAhead = 4;
 
 struct PartitionRow {
@@ -33,12 +34,12 @@ struct PartitionRow {
   friend bool operator==(const PartitionRow&, const PartitionRow&) = default;
 };
 
-// A change of the rotation, before round `round` is given out.
+// A change of the rotation that takes effect before round `round` is given out.
 struct RoundEvent {
   enum class Kind : uint8_t {
-    kJoins = 0,   // after the others
-    kSkips = 1,   // the next partition gets its round; its row is given out later
-    kLeaves = 2,  // it has no further row
+    kJoins = 0,   // the partition joins at the end of the rotation
+    kSkips = 1,   // the next partition takes its round; its row is given out later
+    kLeaves = 2,  // the partition has no further row
   };
   int64_t round = 0;
   Kind kind = Kind::kJoins;
@@ -46,17 +47,17 @@ struct RoundEvent {
   friend bool operator==(const RoundEvent&, const RoundEvent&) = default;
 };
 
-// The journaled rotation. Events before `first` are already in `rotation`.
+// The journaled schedule. Events before round `first` are already applied to `rotation`.
 struct Schedule {
   int64_t first = 0;
-  std::vector<PartitionRow> rotation;  // each with its next row
+  std::vector<PartitionRow> rotation;  // each partition with its next row
   int64_t next = 0;                    // position in `rotation` of the partition of round `first`
   std::vector<RoundEvent> events;      // ascending
   std::vector<PartitionId> joined;     // partitions that ever joined
   bool Knows(PartitionId partition) const;
   void Add(const RoundEvent& event);
-  // Returns whether the schedule is valid: events ascend, and partitions that skip or leave are in
-  // rotation. A schedule that was read from a journal may not be.
+  // Returns whether the schedule is valid: events ascend, and partitions that are skipped or leave
+  // are in the rotation. A schedule that was read from a journal may be invalid.
   bool IsSound() const;
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
@@ -74,9 +75,10 @@ class RoundCursor {
   void Advance(const Schedule& schedule);
   // REQUIRES: round >= round().
   void MoveTo(const Schedule& schedule, int64_t round);
-  // Returns whether the schedule has no event of a later round yet.
+  // Returns whether the schedule has no event of a later round than this one.
   bool AtTheEnd(const Schedule& schedule);
-  // The rotation, which starts at next(). Valid for this round after Row() or AtTheEnd().
+  // The rotation of this round, whose first partition is at next(). Valid only after Row() or
+  // AtTheEnd() was called in this round.
   const std::vector<PartitionRow>& rotation() const { return rotation_; }
   size_t next() const { return static_cast<size_t>(next_); }
 
@@ -87,23 +89,23 @@ class RoundCursor {
   int64_t round_;
   std::vector<PartitionRow> rotation_;
   int64_t next_;
-  int64_t settled_ = 0;  // events of this round already in rotation_
+  int64_t settled_ = 0;  // number of this round's events already in rotation_
 };
 
-// Makes `schedule` begin at `round`. Events of that round stay.
+// Makes `schedule` begin at `round`. Events of this round stay.
 void ForgetBefore(Schedule& schedule, int64_t round);
 
 // --- Remainders ------------------------------------------------------------------
 
-// The remainder of a partition is its last elements after the whole rows, fewer than C. The
-// remainders of all partitions, one after the other, make up the last rounds. Copies of the last
-// element fill the very last round (RemainderPolicy::kPad); the copies follow that element in its
-// partition.
+// The remainder of a partition is the elements after its whole rows, fewer than C. The remainders
+// of all partitions, one after the other, make up the last rounds. Under RemainderPolicy::kPad,
+// copies of the last element fill the very last round. In the partition, these copies come after
+// that element.
 using Ends = absl::InlinedVector<Index, 1>;  // elements by partition; [0] is partition 1
 
 struct Remainder {
-  int64_t before = 0;  // elements in the remainders of the partitions before it
-  int64_t pads = 0;    // copies of its last element, after it
+  int64_t before = 0;  // number of elements in the remainders of earlier partitions
+  int64_t pads = 0;    // number of copies that follow its last element
   friend bool operator==(const Remainder&, const Remainder&) = default;
 };
 Remainder ComputeRemainder(const Ends& ends, int64_t consumers, RemainderPolicy policy,
@@ -113,15 +115,15 @@ Remainder ComputeRemainder(const Ends& ends, int64_t consumers, RemainderPolicy 
 int64_t WholeRounds(const Ends& ends, int64_t consumers);
 // Returns the number of all rounds, including those made of remainders.
 int64_t AllRounds(const Ends& ends, int64_t consumers);
-// Returns how many elements the last of all rounds lacks; 0: none.
+// Returns the number of elements that the very last round lacks.
 int64_t LacksInLast(const Ends& ends, int64_t consumers);
-// Returns the row that `consumer` gets in round `round` >= WholeRounds(); nullopt: none (the last
-// round lacks its element, and is not filled).
+// Returns the row that `consumer` gets in round `round`. nullopt if it gets none, because the last
+// round lacks its element and is not filled. REQUIRES: round >= WholeRounds().
 std::optional<PartitionRow> RemainderRow(const Ends& ends, int64_t consumers,
                                          RemainderPolicy policy, int64_t round, int64_t consumer);
 
-// ConsumerOf() returns the consumer that gets an index; IndexOf() returns the index of a consumer's
-// row. Once `end` is known, `remainder` applies from row `end` / C on.
+// ConsumerOf() returns the consumer that gets an index. IndexOf() returns the index of a consumer's
+// row. Once the partition's `end` is known, `remainder` determines both from row `end` / C on.
 int64_t ConsumerOf(Index index, int64_t consumers, std::optional<Index> end,
                    const Remainder& remainder);
 Index IndexOf(int64_t row, int64_t consumer, int64_t consumers, std::optional<Index> end,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules that a test breaks on purpose, one at a time, to check that the exploration
-// (tests/control/protocol/explore.h) and the demo's count notice it. Only tests pass anything other
-// than kNone.
+// (tests/control/protocol/explore.h) and the demo's count notice the broken rule. Only tests pass a
+// value other than kNone.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a job has been read, in a form that outlives its dispatcher. States contain it, and a job
-// begins with it when it resumes from the states of all ranks. See docs/exactly_once.md, "States of
-// all ranks".
+// The progress of a job's reading, in a form that outlives the job's dispatcher. States contain it.
+// A job that resumes from the states of all ranks begins with it. See docs/exactly_once.md, "States
+// of all ranks".
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace penstock::control {
 
-// By provider: the first repetition that is not over. All splits of earlier repetitions were given
-// out and are no longer needed.
+// By provider: the first repetition that is not over. All splits of earlier repetitions have been
+// given out and are no longer needed.
 using PassesOver = std::map<int32_t, int64_t>;
 
-// The position of one repetition, as its dispatcher knew it.
+// The progress of one repetition, as its dispatcher knew it.
 struct SavedRepetition {
   struct Position {
     Index index = 0;
@@ -33,25 +33,25 @@ struct SavedRepetition {
   struct Partition {
     Index committed_below = 0;        // all indices below are in a history
     std::vector<SplitRun> given;      // from each provider's first retained ordinal on
-    std::vector<Position> bookmarks;  // some, ascending; the oldest is among them
+    std::vector<Position> bookmarks;  // some of them, ascending, including the oldest
     friend bool operator==(const Partition&, const Partition&) = default;
   };
   struct Reader {
     ClientId client;
-    bool gone = false;                        // it left or died; `committed` is its whole history
+    bool gone = false;                        // left or died; `committed` is its whole history
     int64_t committed_count = 0;              // elements
-    std::vector<PartitionIndices> committed;  // the committed ones at or above committed_below
+    std::vector<PartitionIndices> committed;  // those at or above committed_below
     int64_t consumer = -1;                    // its number, if there are `positions`
     friend bool operator==(const Reader&, const Reader&) = default;
   };
   int64_t repetition = 0;
-  uint64_t version = 0;       // of two from the same job, the one with the higher version is newer
-  bool finished = false;      // all is committed; it is not read again
+  uint64_t version = 0;       // higher than in older data of the same job
+  bool finished = false;      // all is committed; the repetition is not read again
   Division division;          // in a static mode
-  int64_t num_consumers = 0;  // of a coordinated read; then sets hold rows
-  // For order kDeterministic with several consumers; then their sets hold rows.
+  int64_t num_consumers = 0;  // of a coordinated read; the sets then contain rows
+  // For order kDeterministic with several consumers, whose sets then contain rows.
   std::optional<protocol::Positions> positions;
-  std::vector<int64_t> leads;         // by partition, if it was itself restored; missing: 0
+  std::vector<int64_t> leads;         // by partition, if the job was itself restored; missing: 0
   std::vector<Partition> partitions;  // [0] is partition 1; none: not begun
   PassesOver passes_over;
   std::vector<Reader> readers;
@@ -61,7 +61,7 @@ struct SavedRepetition {
 struct GetReadingRequest {
   JobId job;
   int64_t repetition = 0;
-  // The newest dispatcher start that the requesting reader has heard from. An answer from a
+  // The newest start of the dispatcher from which the requesting reader has heard. An answer from a
   // different start would not match the reader's state.
   Heard heard;
 };
@@ -69,11 +69,11 @@ struct GetReadingRequest {
 // The merged states of all ranks (restore.h makes it).
 struct Restoration {
   struct Partition {
-    IndexSet committed;  // in the ranks' histories
+    IndexSet committed;  // in the histories of the ranks
     std::vector<SplitRun> given;
     std::vector<SavedRepetition::Position> bookmarks;
-    // For a coordinated read: how many elements after the bookmark, or after the beginning, are
-    // committed. The new job's indices count from there.
+    // For a coordinated read: the number of committed elements after the bookmark, or after the
+    // beginning. The new job's indices are counted from the end of these elements.
     int64_t lead = 0;
     friend bool operator==(const Partition&, const Partition&) = default;
   };
@@ -85,7 +85,7 @@ struct Restoration {
     PassesOver passes_over;
     friend bool operator==(const Repetition&, const Repetition&) = default;
   };
-  uint64_t name = 0;  // the same for all ranks of one launch that restore the same states
+  uint64_t name = 0;  // equal for all ranks of one launch that restore the same states
   std::vector<Repetition> repetitions;  // ascending
   friend bool operator==(const Restoration&, const Restoration&) = default;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of jobs and ids of datasets with their namespace, as the dispatcher has them: "resnet" is
-// in the namespace "default", "vision/resnet" in "vision", and "default/a/b" is the name "a/b" in
-// the default namespace.
+// Names of jobs and ids of datasets with their namespace, as the dispatcher stores them: "resnet"
+// is in the namespace "default", "vision/resnet" is in "vision", and "default/a/b" is the name
+// "a/b" in the default namespace.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace penstock::control {
 
 inline constexpr std::string_view kDefaultNamespace = "default";
 
-// REQUIRES: no '/' in `name_space`; empty means the default one.
+// REQUIRES: `name_space` contains no '/'. Empty: the namespace "default".
 inline std::string ScopedName(std::string_view name_space, std::string_view name) {
   const bool is_default = name_space.empty() || name_space == kDefaultNamespace;
   if (is_default && name.find('/') == std::string_view::npos) return std::string(name);

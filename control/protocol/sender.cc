@@ -73,7 +73,7 @@ bool Sender::OnLinkUp(ClientId client, Incarnation incarnation, const IndexSet& 
     if (broken_ != Broken::kSendToTheDead) return false;
     served->reader.incarnation = incarnation;
   }
-  OnLinkBroken(client);  // if that was not noticed
+  OnLinkBroken(client);  // the break was perhaps not noticed yet
   served->unconfirmed.Remove(received);
   again_.Add(served->unconfirmed);
   served->unconfirmed.clear();

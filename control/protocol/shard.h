@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitions that are shards fixed in advance (modes FILE, DATA and HINT), and the workers that a
-// client reads. docs/protocol.md, "Shards".
+// client reads. See docs/protocol.md, "Shards".
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct ShardOf {
 // iteration begins.
 struct Division {
   ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData, which is resolved before
-  int64_t count = 0;                           // shards of the whole; 0: partitions are not shards
+  int64_t count = 0;                           // number of all shards; 0: partitions are not shards
   std::vector<int64_t> shards;                 // [0] is the shard of partition 1
   friend bool operator==(const Division&, const Division&) = default;
 };
@@ -34,8 +34,8 @@ struct Division {
 // The tag that reserves a worker for the trainer in its own process.
 inline constexpr char kColocatedTag[] = "COLOCATED";
 
-// Returns whether a client whose job has that target reads a worker with these tags; `local`: both
-// are in one process.
+// Returns whether a client whose job has the target `target` reads a worker with the tags `tags`.
+// `local`: whether client and worker are in the same process.
 inline bool Reads(TargetWorkers target, bool local, absl::Span<const std::string> tags) {
   if (local || target == TargetWorkers::kAny) return true;
   return target == TargetWorkers::kAuto &&

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The token with which a client reads a shared window (a worker's window that several trainers
-// share). It is the job's token, then ':' and the name of a trainer; the client reads from that
-// trainer's place in the window.
+// The token with which a client reads a shared window. It is the job's token, then ':' and the name
+// of a trainer. The client reads from that trainer's place in the window.
 #pragma once
 
 #include <optional>
@@ -9,12 +8,13 @@
 
 namespace penstock::control {
 
-// REQUIRES: no ':' in `token`; the dispatcher's tokens are digits.
+// REQUIRES: `token` contains no ':'. The dispatcher's tokens consist of digits.
 inline std::string TrainerToken(const std::string& token, const std::string& trainer) {
   return token + ":" + trainer;
 }
 
-// Returns the trainer, empty if none is named; nullopt for a different token.
+// Returns the name of the trainer, empty if the token names none; nullopt if it does not begin with
+// the job's token.
 inline std::optional<std::string> TrainerOf(const std::string& said, const std::string& token) {
   if (said.compare(0, token.size(), token) != 0) return std::nullopt;
   if (said.size() == token.size()) return std::string();

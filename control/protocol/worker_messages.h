@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages between the dispatcher and a worker, as plain values. Messages about one iteration
-// alone are in messages.h. Their order: docs/protocol.md; why they suffice: docs/exactly_once.md.
+// The messages between the dispatcher and a worker, as plain values. Messages that concern only one
+// iteration are in messages.h. docs/protocol.md describes the order of messages,
+// docs/exactly_once.md why they suffice.
 //
 // client_messages.h explains the streams, and "up" and "down" messages.
 #pragma once
@@ -27,7 +28,7 @@ namespace penstock::control {
 // --- Up ------------------------------------------------------------------------------
 
 struct WorkerHello {
-  WorkerId worker;  // random, new in every process
+  WorkerId worker;  // random, different in every process
   VersionRange version;
   std::string address;
   std::vector<TransferOffer> offers;
@@ -41,13 +42,13 @@ struct WorkerHello {
 
 struct WorkerHeartbeat {
   uint64_t counter = 0;
-  std::vector<DatasetWork> work;  // of the datasets that it has
+  std::vector<DatasetWork> work;  // of the datasets that the worker has
   std::vector<IterationWork> iterations;
   friend bool operator==(const WorkerHeartbeat&, const WorkerHeartbeat&) = default;
 };
 
-// Asks for the splits from `first_ordinal` on. Repeated after a reconnect; splits that were given
-// out stay given.
+// Asks for the splits from `first_ordinal` on. Repeated after a reconnect: the answer then contains
+// the splits that were already given.
 struct SplitRequest {
   PlacedPartition of;
   int32_t provider = 0;
@@ -57,7 +58,7 @@ struct SplitRequest {
   friend bool operator==(const SplitRequest&, const SplitRequest&) = default;
 };
 
-// The first split of a provider that a replay from a bookmark still needs.
+// The first split of a provider that a replay from the bookmark still needs.
 struct SplitMark {
   int32_t provider = 0;
   int64_t repetition = 0;
@@ -65,7 +66,7 @@ struct SplitMark {
   friend bool operator==(const SplitMark&, const SplitMark&) = default;
 };
 
-// A saved position: a replay from it yields `index` first.
+// A saved position. A replay from it makes element `index` first.
 struct Bookmark {
   PlacedPartition of;
   Index index = 0;
@@ -74,32 +75,33 @@ struct Bookmark {
   friend bool operator==(const Bookmark&, const Bookmark&) = default;
 };
 
-// Everything outside `skip` has been sent and nothing is in doubt.
+// All elements outside `skip` have been sent, and none is in doubt.
 struct Ended {
   PlacedPartition of;
   Index elements = 0;  // last index + 1
   friend bool operator==(const Ended&, const Ended&) = default;
 };
 
-// The partition cannot run here at all (not an error of one element).
+// The partition cannot run here at all. Not sent for an error of one element.
 struct PartitionFailed {
   PlacedPartition of;
   absl::Status status;
   friend bool operator==(const PartitionFailed&, const PartitionFailed&) = default;
 };
 
-// After SIGTERM: give this worker's partitions to others, then send Drained.
+// Sent after SIGTERM: asks the dispatcher to place this worker's partitions on other workers, and
+// then to send Drained.
 struct Drain {
   friend bool operator==(const Drain&, const Drain&) = default;
 };
 
-// The worker stops; everything that it still has is lost.
+// The worker stops. All elements that it still has are lost.
 struct WorkerLeave {
   friend bool operator==(const WorkerLeave&, const WorkerLeave&) = default;
 };
 
-// In a coordinated read: everything has been produced. The last `elements` mod num_consumers
-// elements are held back until an AllowRows has their `remainder`.
+// In a coordinated read: all elements have been produced. The last `elements` mod num_consumers
+// elements are held back until an AllowRows has a `remainder`.
 struct AtEnd {
   PlacedPartition of;
   Index elements = 0;
@@ -122,48 +124,49 @@ struct WorkerHeartbeatAnswer {
   friend bool operator==(const WorkerHeartbeatAnswer&, const WorkerHeartbeatAnswer&) = default;
 };
 
-// Run this partition. Accepted only if its placement is higher than the one held; the same
-// placement again changes nothing.
+// Run this partition. The worker accepts the message only if its placement is higher than the
+// placement that it holds. The same placement again changes nothing.
 struct Assign {
   PlacedPartition of;
   JobId job;
   std::string token;
   std::string dataset_id;
-  uint64_t dataset_edition = 0;  // of the definition, among those that had this id
+  uint64_t dataset_edition = 0;  // tells apart the definitions that had this id
   JobTerms terms;
   ShardOf shard;  // FILE, DATA, HINT
   int64_t repetition = 0;
-  uint64_t seed = 0;  // of the iteration; below the cut it is mixed with the partition
+  uint64_t seed = 0;  // of the iteration; the worker mixes it with the partition
   IndexSet skip;
-  Index bookmark_index = 0;  // the index of `bookmark`; 0 and empty: the start
+  Index bookmark_index = 0;  // the index of `bookmark`; 0, if `bookmark` is empty: the start
   std::string bookmark;
   std::vector<SplitRun> splits;  // given before, from each provider's first retained ordinal on
   std::vector<Reader> readers;
-  // For a coordinated read; AllowRows brings more of both. Under order kDeterministic a row is one
-  // element.
+  // For a coordinated read: the rows that may be sent, and the remainder if it is known. AllowRows
+  // updates both. In order kDeterministic, a row is one element.
   int64_t rows = 0;
   std::optional<protocol::Remainder> remainder;
-  // How many elements are produced and dropped before index 0, or after the bookmark at index 0.
+  // The number of elements that are produced and dropped before index 0. They are the first of the
+  // partition, or the first after the bookmark if its index is 0.
   int64_t lead = 0;
-  // For order kDeterministic with several consumers: which consumer an element is for.
+  // For order kDeterministic with several consumers: determines the consumer of each element.
   std::optional<protocol::Positions> positions;
-  // For a coordinated read: produced although it is sent to no reader, because pads are copies of
-  // it. Not in `skip`.
+  // For a coordinated read: an element that is produced although it is sent to no reader, because
+  // pads are copies of it. It is not in `skip`.
   std::optional<Index> copied;
   friend bool operator==(const Assign&, const Assign&) = default;
 };
 
-// Serve this reader too. Ignored for a placement that is not held. There is no RemoveReader,
-// because the partition is placed again whenever a reader leaves.
+// Serve this reader too. Ignored if the worker does not hold the placement. There is no
+// RemoveReader, because the partition is placed again whenever a reader leaves.
 struct AddReader {
   PlacedPartition of;
   Reader reader;
   friend bool operator==(const AddReader&, const AddReader&) = default;
 };
 
-// In a coordinated read: rows below `rows` may be sent. If the partition ends, `remainder` tells
-// where its elements after the whole rows belong. Under order kDeterministic: elements below `rows`
-// may be sent.
+// In a coordinated read: rows below `rows` may be sent. Once the partition's end is known,
+// `remainder` determines which consumers get the elements after the whole rows. In order
+// kDeterministic: elements below `rows` may be sent.
 struct AllowRows {
   PlacedPartition of;
   int64_t rows = 0;
@@ -171,26 +174,26 @@ struct AllowRows {
   friend bool operator==(const AllowRows&, const AllowRows&) = default;
 };
 
-// Stop working on it, at this placement or a lower one.
+// Stop working on the partition, if its placement here is this one or a lower one.
 struct Unassign {
   PlacedPartition of;
   friend bool operator==(const Unassign&, const Unassign&) = default;
 };
 
-// Answers SplitRequest. Has numbers, no_more, or both.
+// Answers SplitRequest. Its run has numbers, no_more, or both.
 struct Splits {
   PlacedPartition of;
   SplitRun run;
   friend bool operator==(const Splits&, const Splits&) = default;
 };
 
-// All partitions are placed elsewhere; the worker may exit.
+// All partitions have been placed on other workers. The worker may exit.
 struct Drained {
   friend bool operator==(const Drained&, const Drained&) = default;
 };
 
-// The worker is refused: it was declared dead, or speaks a different version. The stream then
-// closes. A worker that was declared dead starts again under a new WorkerId.
+// The worker is refused, because it was declared dead or speaks a different version. The stream
+// then closes. A worker that was declared dead starts again under a new WorkerId.
 struct WorkerRefused {
   absl::Status status;
   friend bool operator==(const WorkerRefused&, const WorkerRefused&) = default;

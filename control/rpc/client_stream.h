@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Session on gRPC's callback API. For grpc_dispatcher_stub.cc only: includes gRPC.
+// A Session on gRPC's callback API. Only for grpc_dispatcher_stub.cc, because it includes gRPC.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -19,16 +19,16 @@
 
 namespace penstock::control {
 
-// The reactor of one stream. It keeps itself alive until gRPC is done with it. It has one hold for
-// the writes that Send may start. The hold is removed once, when the stream fails or is stopped; no
+// The reactor of one stream. It keeps itself alive until gRPC calls OnDone. It adds one hold, for
+// the writes that Send may start. The hold is removed once, when the stream fails or is stopped. No
 // write starts after that.
 template <class Up, class Down, class WireUp, class WireDown>
 class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuffer> {
  public:
   explicit ClientStream(SessionEvents<Down>* events) : events_(events) {}
 
-  // `call(context, reactor)` binds the reactor to its method. The reactor is in flight from here
-  // on.
+  // `call(context, reactor)` binds the reactor to the RPC method. From then on, gRPC may call the
+  // reactor.
   template <class Call>
   static std::shared_ptr<ClientStream> Open(SessionEvents<Down>* events, Call call) {
     auto stream = std::make_shared<ClientStream>(events);

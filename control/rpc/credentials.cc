@@ -28,7 +28,7 @@ absl::Status Refused(const char* setting, const std::string& path, const char* w
       absl::StrCat(setting, ": '", path, "' is not ", what, " in PEM: ", why));
 }
 
-// Checks the files, because gRPC only reports that it cannot serve or cannot connect.
+// Checks the files here, because gRPC would report only that it cannot serve or cannot connect.
 absl::Status CheckFiles(const TlsConfig& tls) {
   if (tls.certificate.empty() != tls.key.empty()) {
     return absl::InvalidArgumentError(

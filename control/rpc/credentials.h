@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credentials for gRPC, with or without TLS. For .cc files of gRPC clients and servers only.
+// Credentials for gRPC, with or without TLS. Only for .cc files of gRPC clients and servers.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -12,14 +12,14 @@
 
 namespace penstock::control {
 
-// Errors of both: NotFound for a file that cannot be read; InvalidArgument for a file with
-// unexpected content, for a key that does not match the certificate, and for a key or certificate
-// without the other.
+// Both functions return NotFound for a file that cannot be read. They return InvalidArgument for a
+// file with unexpected content, for a key that does not match the certificate, and if only one of
+// key and certificate is given.
 
-// Returns plain credentials if `tls` has no certificate. InvalidArgument if the server requires
-// clients' certificates and has no certificate, or no `ca`.
+// Returns insecure credentials if `tls` has no certificate. InvalidArgument if the server requires
+// clients' certificates but has no certificate or no `ca`.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsConfig& tls);
-// Returns the credentials of a client that uses TLS.
+// Returns the TLS credentials of a client.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ChannelCredentials(const TlsConfig& tls);
 
 }  // namespace penstock::control

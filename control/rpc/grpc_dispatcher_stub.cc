@@ -25,15 +25,16 @@ grpc::ChannelArguments ChannelSettings() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // Finds a restarted dispatcher within a second. Retry() and KeepOpen() set the pauses between
-  // tries.
+  // With these settings, a restarted dispatcher is found within a second. Retry() and KeepOpen()
+  // set the pauses between tries.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // Notices a host that vanished without closing the connection.
+  // With these settings, gRPC notices a host that vanished without closing the connection.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
-  // Shares no connection with other stubs, so that a broken one affects only this stub.
+  // This stub shares no connection with other stubs, so that a broken connection affects only one
+  // stub.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return arguments;
 }

@@ -9,7 +9,7 @@
 namespace penstock::control {
 namespace {
 
-// A call that is prepared and never started, which counts as a user of gRPC's callback threads.
+// A call that is prepared but never started. It counts as a user of gRPC's callback threads.
 class NeverStarted : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   NeverStarted() { stub_.PrepareBidiStreamingCall(&context_, "/none", {}, this); }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// For .cc files of gRPC clients and servers only.
+// Only for .cc files of gRPC clients and servers.
 #pragma once
 
 namespace penstock::control {
 
-// Works around two faults, one in gRPC and one in Abseil, which gRPC is built on. Call it before a
-// channel or a server is made. Any thread.
+// Works around two faults, one in gRPC and one in Abseil, on which gRPC is built. Call it before a
+// channel or a server is made. Any thread may call it.
 //
 // - From the first call on, it keeps the threads on which gRPC runs callbacks. Otherwise gRPC joins
-//   them when the last channel or server that uses them is destroyed, even on one of these threads,
-//   as happens when the end of a stream destroys it. That is a double free (grpc 1.51,
-//   CallbackAlternativeCQ::Unref).
-// - It turns off Abseil's detection of deadlocks, which is on where Abseil was built without
-//   NDEBUG, as Debian's is. The detection notes each of gRPC's mutexes at its first lock, and keeps
-//   the notes of mutexes that gRPC frees without their destructors, so that processes grow with
-//   each connection and call. It also makes all locks pass one spinlock.
+//   these threads when the last channel or server that uses them is destroyed. If the end of a
+//   stream destroys the channel, this happens on one of these threads, and is a double free (grpc
+//   1.51, CallbackAlternativeCQ::Unref).
+// - It turns off Abseil's detection of deadlocks, which is on if Abseil was built without NDEBUG,
+//   as Debian's package is. The detection notes each of gRPC's mutexes at its first lock. gRPC
+//   frees mutexes without calling their destructors, and the notes of these are kept, so that
+//   processes grow with each connection and call. The detection also makes all locks go through one
+//   spinlock.
 void PrepareGrpc();
 
 }  // namespace penstock::control

@@ -11,10 +11,11 @@
 
 namespace penstock::control {
 
-// gRPC refuses trailers above 8 KiB, and a byte may take three on the wire.
+// The maximum size of a message. gRPC refuses trailers of more than 8 KiB, and one byte of a
+// message may take three bytes in a trailer.
 inline constexpr size_t kMaxGrpcMessageBytes = 2048;
 
-// A longer message is cut.
+// Cuts off the part of the message beyond kMaxGrpcMessageBytes.
 inline grpc::Status ToGrpc(const absl::Status& from) {
   return grpc::Status(static_cast<grpc::StatusCode>(from.code()),
                       std::string(from.message().substr(0, kMaxGrpcMessageBytes)));

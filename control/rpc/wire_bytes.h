@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts messages to and from the bytes on a stream. Streams carry bytes and not messages,
-// because gRPC ends a stream with unparsable bytes as if its other end had done so, and reports
-// nothing. Includes gRPC.
+// because gRPC ends a stream with unparsable bytes without a report, as if the other end had ended
+// it. Includes gRPC.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -25,8 +25,9 @@ grpc::ByteBuffer ToBytes(const Wire& wire) {
   return bytes;
 }
 
-// Parses the bytes into `wire`, and clears them. Returns nullopt for a kind of message that this
-// release does not know, and therefore does not need. InvalidArgument if the bytes cannot be read.
+// Parses `bytes` into `wire`, clears `bytes`, and returns the message. Returns nullopt for a kind
+// of message that this release does not know and therefore does not need. InvalidArgument if the
+// bytes cannot be parsed, or if the message is not valid.
 template <class Message, class Wire>
 absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire) {
   const size_t size = bytes->Length();

@@ -14,7 +14,7 @@ namespace penstock {
 inline constexpr char kDispatcherAddressHelp[] =
     "Address of the dispatcher: [grpc://]host:port or grpcs://host:port.";
 
-// The rows write to `config`, which must outlive them.
+// Return the rows of the table. The rows write to `config`, which must outlive them.
 std::vector<Setting> SettingsOf(DispatcherConfig& config);
 std::vector<Setting> SettingsOf(WorkerConfig& config);
 

@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-// One file serves all programs; each program reads its own section.
+// All programs share one file; each program reads its own section.
 constexpr std::array<const char*, 4> kSections = {"dispatcher", "worker", "client", "files"};
 constexpr std::array<const char*, 10> kOneForAll = {"dispatcher-address", "data-transfer-protocol",
                                                     "fallback",           "ucx-lanes",
@@ -76,7 +76,7 @@ bool SetNumber(const Setting::Target& target, int64_t number) {
   return true;
 }
 
-// Sets the target. Returns false if the value is not of the setting's type.
+// Sets the target. Returns false if the value does not have the setting's type.
 bool Set(const Setting::Target& target, const TomlValue& from) {
   if (const auto* flag = std::get_if<bool>(&from.value)) {
     auto* const* to = std::get_if<bool*>(&target);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a program as a table: one row per field of a config struct. A row's name determines
-// its flag, its environment variable and its key in a file:
+// The settings of a program as a table with one row per field of a config struct. A row's name
+// determines the setting's flag, its environment variable and its key in a file:
 //
 //   client-timeout-ms of [dispatcher]: --client-timeout-ms,
 //   PENSTOCK_DISPATCHER_CLIENT_TIMEOUT_MS, client_timeout_ms = 60000
 //
-// A value given in the program or as a flag comes first, then the environment, then the file, then
-// the default.
+// A value given in the program or as a flag has precedence over the environment, the environment
+// over the file, and the file over the default.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +29,22 @@ struct Setting {
   using Target =
       std::variant<std::string*, int*, int64_t*, bool*, absl::Duration*, std::vector<std::string>*>;
   const char* name;
-  Target target;  // holds the default; a Duration is given in milliseconds
+  Target target;  // contains the default; users give a Duration in milliseconds
   const char* help;
-  // The name in the previous release, which is accepted too; nullptr: the same name.
+  // The setting's name in the previous release, which is accepted too; nullptr if it was the same.
   const char* old_name = nullptr;
 };
 
-// Returns the key in a file, such as client_timeout_ms.
+// Returns the setting's key in a file, such as client_timeout_ms.
 PENSTOCK_EXPORT std::string KeyOf(std::string_view name);
-// Returns PENSTOCK_<SECTION>_<NAME>. The section is left out if the name begins with it
-// (PENSTOCK_WORKER_TAGS), and for settings that all programs share: PENSTOCK_DISPATCHER_ADDRESS,
-// PENSTOCK_DATA_TRANSFER_PROTOCOL, the other settings of the transfer of elements, those of TLS,
-// and PENSTOCK_METRICS_TOKEN.
+// Returns the name of the setting's environment variable, PENSTOCK_<SECTION>_<NAME>. The section is
+// left out if the name begins with it (PENSTOCK_WORKER_TAGS). It is also left out for settings that
+// all programs share: PENSTOCK_DISPATCHER_ADDRESS, PENSTOCK_METRICS_TOKEN,
+// PENSTOCK_DATA_TRANSFER_PROTOCOL and the other settings of the transfer of elements, and the
+// settings of TLS.
 std::string VariableOf(std::string_view section, std::string_view name);
 
-// Returns the value of a variable; nullopt if it is not set, or empty.
+// Returns the value of a variable; nullopt if the variable is empty or not set.
 using Environment = std::function<std::optional<std::string>(const std::string& variable)>;
 Environment ProcessEnvironment();
 
@@ -54,11 +55,11 @@ using Sources = std::map<std::string, std::string, std::less<>>;
 // The variable that names the settings file.
 inline constexpr char kFileVariable[] = "PENSTOCK_CONFIG";
 
-// Gives each of `settings` that is not in `given` its value from the environment, or else from
-// [section] of the file `path` (empty: the file that PENSTOCK_CONFIG names, if set).
-// InvalidArgument names the place and the key, and for an unknown key also the known ones; NotFound
-// if the file cannot be read. A list is written with commas in the environment, and as an array in
-// the file.
+// Gives each of `settings` that is not in `given` its value from the environment or, if the
+// variable is not set, from [section] of the file `path` (empty: the file that PENSTOCK_CONFIG
+// names, if set). A list is written with commas in the environment, and as an array in the file.
+// InvalidArgument for a value or key that is not valid, with its place and, for an unknown key, the
+// known keys. NotFound if the file cannot be read.
 absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setting>& settings,
                                const std::set<std::string>& given, std::string path,
                                const Environment& environment);

@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// Returns the settings of a client. `tls` must outlive them.
+// Returns the TLS settings of a client. `tls` must outlive them.
 std::vector<Setting> TlsSettingsOf(TlsConfig& tls);
-// Adds the settings of a server to `settings`.
+// Adds the TLS settings that only servers have to `settings`.
 void AddServerTlsSettings(TlsConfig& tls, std::vector<Setting>& settings);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TOML file as tables of plain values, each with its line.
+// Reads a TOML file as tables of plain values, each with the number of its line.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 namespace penstock {
 
 struct TomlValue {
-  // A value of a different type (float, date, table, mixed array), of which only the type is kept.
+  // A value of any other type (float, date, table, mixed array). Only a description of the type is
+  // kept.
   struct Other {
     std::string what;  // such as "a number with a fraction"
   };
@@ -31,8 +32,8 @@ struct TomlSection {
   std::vector<TomlEntry> entries;  // sorted by key
 };
 
-// NotFound if `path` cannot be read; InvalidArgument "path:line: what" if it is not TOML, or if a
-// key is outside of a section.
+// NotFound if `path` cannot be read. InvalidArgument "path:line: what" if the file is not TOML, or
+// if a key is outside a section.
 absl::StatusOr<std::vector<TomlSection>> ReadToml(const std::string& path);
 
 }  // namespace penstock

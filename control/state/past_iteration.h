@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part that is kept of a finished iteration that no client is connected to. It is not read
-// again. A late process gets the end, or an error if its state is not the one that was committed.
+// The data that are kept about a finished iteration to which no client is connected. Such an
+// iteration is not read again. A process that connects to it later gets the end, or an error if its
+// state is not the one that was committed.
 #pragma once
 
 #include <cstdint>
@@ -25,24 +26,25 @@ struct PastIteration {
     int32_t consumer = -1;
     protocol::ReaderStatus status = protocol::ReaderStatus::kActive;
   };
-  // The optional part; few iterations have one.
+  // The optional part, which few iterations have.
   struct More {
     Division division;
     protocol::RoundsRecord rounds;
-    // All readers, if states record what each reader has or if each element belongs to a consumer
-    // from the start. Otherwise only the readers that were declared dead, which must still be
-    // refused.
+    // All readers, if states record the elements of each reader, or if each element belongs to a
+    // consumer from the start. Otherwise only the readers that were declared dead, because these
+    // must still be refused.
     std::vector<Reader> readers;
   };
 
   IterationId id;
   absl::InlinedVector<Index, 1> ends;  // elements by partition
-  std::shared_ptr<const More> more;    // null: no optional part. Shared by copies
+  std::shared_ptr<const More> more;    // null: no optional part; shared by copies
 };
 
 // REQUIRES: `iteration` is finished.
 PastIteration ToPast(const IterationState& iteration);
-// Returns the iteration as it was, without its splits and without the readers that were dropped.
+// Returns the iteration as it was, but without its splits and without the readers that were
+// dropped.
 IterationState FromPast(JobId job, const JobTerms& terms, int64_t repetition,
                         const PastIteration& past);
 

@@ -25,8 +25,8 @@ void ForgetMarks(const protocol::PartitionRecord& partition, PartitionSplits& sp
   });
 }
 
-// Drops the splits that only an older bookmark needed: no replay begins before the first bookmark
-// any more.
+// Drops the splits that only older bookmarks needed. No replay begins before the first bookmark any
+// more.
 void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& splits) {
   if (partition.bookmarks.empty() || splits.marks.empty() ||
       splits.marks.front().index != partition.bookmarks.front().index) {
@@ -49,10 +49,10 @@ void RetireSplits(const protocol::PartitionRecord& partition, PartitionSplits& s
   }
 }
 
-// Drops the count of given splits for each pass that is over: all its splits were given out and no
-// partition has any of them. A partition that reaches such a pass later gets nothing. If a pass was
-// abandoned before all its splits were given out, its count stays, and so do the counts of later
-// passes.
+// Drops the count of given splits for each pass that is over. A pass is over when all its splits
+// have been given out and no partition has any of them. A partition that reaches such a pass later
+// gets no splits. If a pass was abandoned before all its splits were given out, its count stays,
+// and so do the counts of later passes.
 void RetirePasses(const JobRecord& job, IterationState& iteration) {
   const bool own_splits = iteration.division.count > 0 || job.terms.deterministic;
   for (size_t p = 0; p < job.dataset->summary.plan.size(); ++p) {
@@ -61,7 +61,8 @@ void RetirePasses(const JobRecord& job, IterationState& iteration) {
       const ProviderKey pass{provider, iteration.PassesOverOf(provider)};
       const auto handed = iteration.handed_out.find(pass);
       if (handed == iteration.handed_out.end()) break;
-      // If each partition has its own splits, there may be fewer partitions than shards.
+      // If each partition has its own splits, there may be fewer partitions than shards, so that
+      // some splits are never given out.
       if (!own_splits && handed->second < job.dataset->summary.plan[p].count) break;
       if (std::ranges::any_of(iteration.splits,
                               [&](const auto& splits) { return splits.given.contains(pass); }))
@@ -72,7 +73,7 @@ void RetirePasses(const JobRecord& job, IterationState& iteration) {
   }
 }
 
-// Drops the data that only a replay needs; the number of splits given out stays.
+// Drops the data that only a replay needs. The number of splits given out stays.
 void ForgetReplays(IterationState& iteration) {
   for (protocol::PartitionRecord& partition : iteration.record.partitions) {
     partition.bookmarks = decltype(partition.bookmarks)();  // frees its memory too
@@ -119,7 +120,7 @@ struct Applying {
 
   void operator()(const DatasetRegistered& c) const {
     state.datasets[c.dataset->id] = c.dataset;
-    // A number is used only once, in all namespaces.
+    // Each number is used only once, over all namespaces.
     const std::string_view name = NameIn(c.dataset->id);
     while (name == absl::StrCat(state.next_dataset) ||
            state.datasets.count(absl::StrCat(state.next_dataset)) > 0) {
@@ -199,7 +200,7 @@ struct Applying {
     const ProviderKey key{c.run.provider, c.run.repetition};
     GivenSplits& given = iteration.splits[c.partition.partition.value() - 1].given;
     int64_t& handed_out = iteration.handed_out[key];
-    if (!given.contains(key)) {  // earlier splits of a restored partition are retired
+    if (!given.contains(key)) {  // a restored partition's earlier splits are retired
       given[key].first_ordinal = c.run.first_ordinal;
       handed_out += c.run.first_ordinal;
     }
@@ -229,7 +230,8 @@ void State::Apply(const Change& change) {
   if (const absl::Status fits = Fits(*this, change); !fits.ok()) {
     protocol::OnInvariantBroken(__FILE__, __LINE__, std::string(fits.message()).c_str());
   }
-  // All or nothing: a partly changed state is not valid.
+  // All or nothing: an exception here ends the process, because a partly changed state is not
+  // valid.
   [&]() noexcept { std::visit(Applying{*this}, change); }();
 }
 

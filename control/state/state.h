@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that a dispatcher must still know after it has been killed, as one value.
+// All data that a dispatcher must still have after it has been killed, as one value.
 //
 //   state.Apply(change)   the only way to change it
 //   Fits(state, change)   whether Apply may be called, for changes read from a journal
 //
 // No lock, no clock, no I/O. The dispatcher decides under its lock, applies the changes, and
 // journals them. Recovery applies the same changes to the last snapshot and gets the same state.
-// Facts that need not survive (who is connected, when it was last heard from) are elsewhere.
+// Data that need not survive (which peers are connected, when each was last heard from) are
+// elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +39,9 @@ struct DatasetRecord {
   std::string id;
   std::string definition;
   DatasetSummary summary;
-  // Drawn when the dataset was registered; in journals of older releases the fingerprint.
-  // Distinguishes the definitions that one id was given to, even if only the files differ, which no
-  // fingerprint covers.
+  // Distinguishes the definitions that had the same id, even if only their files differ, which the
+  // fingerprint does not cover. Drawn when the dataset was registered; in journals of older
+  // releases, the fingerprint.
   uint64_t edition = 0;
   friend bool operator==(const DatasetRecord&, const DatasetRecord&) = default;
 };
@@ -50,7 +51,7 @@ struct JobRecord {
   std::string name;
   std::string run_id;
   bool anonymous = false;
-  // The definition that the job reads, even if its id is given to a different one later.
+  // The definition that the job reads, even if its id is given to a different definition later.
   std::shared_ptr<const DatasetRecord> dataset;
   JobTerms terms;
   uint64_t seed = 0;
@@ -58,15 +59,15 @@ struct JobRecord {
   bool cancelled = false;
 };
 
-// Identifies the splits of one provider in one repetition of it.
+// Identifies the splits of one repetition of a provider.
 struct ProviderKey {
   int32_t provider = 0;
-  int64_t repetition = 0;  // of the pipeline, not the job's
+  int64_t repetition = 0;  // within the pipeline; not the job's repetition
   friend auto operator<=>(const ProviderKey&, const ProviderKey&) = default;
 };
 
-// The splits that one partition was given, in order. The first `numbers`, and whole runs, may be
-// retired.
+// The splits that one partition was given, in order. The first numbers of a run, and whole runs,
+// may be retired.
 using GivenSplits = std::map<ProviderKey, SplitRun>;
 
 // The first splits that a bookmark still needs.
@@ -78,8 +79,8 @@ struct MarkedBookmark {
 
 struct PartitionSplits {
   GivenSplits given;
-  std::vector<MarkedBookmark> marks;  // of the record's bookmarks, ascending
-  PassesOver retired;                 // of the runs that it was given
+  std::vector<MarkedBookmark> marks;  // for the record's bookmarks, ascending
+  PassesOver retired;                 // of the runs that the partition was given
   friend bool operator==(const PartitionSplits&, const PartitionSplits&) = default;
 };
 
@@ -92,16 +93,16 @@ struct IterationState {
   protocol::IterationRecord record;
   std::vector<PartitionSplits> splits;        // [0] is partition 1; one per partition
   std::map<ProviderKey, int64_t> handed_out;  // all partitions together
-  // By provider: all splits of the repetitions below were given out, and none is needed again. The
-  // maps above have no entries of these repetitions.
+  // By provider: all splits of the repetitions below this number were given out, and none is needed
+  // again. `splits` and `handed_out` have no entries for these repetitions.
   PassesOver passes_over;
-  std::optional<absl::Status> failure;  // why the iteration can no longer be read
+  std::optional<absl::Status> failure;  // the reason for which it can no longer be read
 
   int64_t LeadOf(PartitionId partition) const {
     return partition.value() <= leads.size() ? leads[partition.value() - 1] : 0;
   }
   int64_t PassesOverOf(int32_t provider) const;
-  // Returns the shard that the partition is; count 0 in other modes.
+  // Returns the partition's shard. Its count is 0 if partitions are not shards.
   ShardOf ShardOfPartition(PartitionId partition) const;
   friend bool operator==(const IterationState&, const IterationState&) = default;
 };
@@ -139,7 +140,7 @@ struct DatasetUnregistered {
 };
 struct JobCreated {
   JobRecord job;
-};  // takes its name from a job that is over
+};  // takes the name from a job that is over, if any
 struct JobCancelled {
   JobId job;
 };
@@ -151,8 +152,8 @@ struct IterationCreated {
   JobId job;
   int64_t repetition = 0;
   Division division;
-  // For a restored coordinated read, by partition: how many elements after the partition's
-  // beginning, or after its bookmark at index 0, belong to the rounds before the restore. The
+  // For a restored coordinated read, by partition: the number of elements, after the partition's
+  // beginning or after its bookmark at index 0, that belong to the rounds before the restore. The
   // element after these has index 0.
   std::vector<int64_t> leads = {};
   PassesOver passes_over = {};  // of a restored iteration
@@ -161,11 +162,11 @@ struct IterationAltered {
   IterationId iteration;
   protocol::IterationChange change;
 };
-// The iteration is finished and no client is connected to it: a PastIteration stays.
+// The iteration is finished, and no client is connected to it. Only a PastIteration is kept.
 struct IterationRetired {
   IterationId iteration;
 };
-// A client connects to a past iteration.
+// A client connects to a past iteration, which becomes an IterationState again.
 struct IterationRecalled {
   JobId job;
   int64_t repetition = 0;
@@ -184,7 +185,7 @@ struct BookmarkMarked {
 };  // follows BookmarkAdded
 struct WorkerRegistered {
   WorkerRecord worker;
-};  // also when the data of a known worker change
+};  // also when the data about a known worker change
 struct WorkerDraining {
   WorkerId worker;
 };
@@ -204,8 +205,8 @@ using Change =
 // --- State ---------------------------------------------------------------------
 
 struct State {
-  std::vector<BegunLife> lives;  // of the journal, oldest first; at most kLivesKept
-  uint64_t next_dataset = 1000;  // automatic ids; skips ids that users chose
+  std::vector<BegunLife> lives;  // of this journal, oldest first; at most kLivesKept
+  uint64_t next_dataset = 1000;  // for automatic ids; skips ids that users chose
   uint64_t next_job = 1;
   uint64_t next_iteration = 1;
   std::map<std::string, std::shared_ptr<const DatasetRecord>> datasets;  // by id
@@ -223,8 +224,8 @@ struct State {
   // --- Questions; null if there is none ---
   Term term() const { return lives.empty() ? Term() : lives.back().life.term; }
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id) const;
-  // Also finds a definition that a job reads after the id was given to a different one. Edition 0:
-  // the definition that the id has now.
+  // Also finds a definition that a job still reads although its id was given to a different
+  // definition. Edition 0: the definition that the id has now.
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id, uint64_t edition) const;
   const JobRecord* FindJob(JobId id) const;
   const JobRecord* FindJobByName(const std::string& name) const;
@@ -238,21 +239,22 @@ struct State {
   const Answer* FindAnswer(const RequestId& request) const;
   // Returns the job's iterations that are not past, by repetition.
   std::vector<IterationId> IterationsOf(JobId job) const;
-  // Returns whether nothing more can be read from the job: it is cancelled or failed, or all its
-  // iterations are finished (at least one was begun).
+  // Returns whether no more elements can be read from the job, because it is cancelled or failed,
+  // or because it has begun an iteration and all its iterations are finished.
   bool IsOver(const JobRecord& job) const;
   // Returns whether the iteration is neither failed nor cancelled.
   bool GoesOn(const IterationState& iteration) const {
     return !iteration.failure.has_value() && !jobs.at(iteration.job).cancelled;
   }
-  // Returns how many partitions this worker has, over all iterations that are neither failed nor
+  // Returns the number of this worker's partitions, over all iterations that are neither failed nor
   // cancelled.
   int32_t PartitionsOn(WorkerId worker) const;
-  // Returns these numbers for all workers that have partitions, by their value(), in one pass.
+  // Returns the same numbers, computed in one pass, for all workers that have partitions. The key
+  // is the value() of the worker's id.
   std::unordered_map<uint64_t, int32_t> PartitionsByWorker() const;
 };
 
-// Returns the iteration as it begins.
+// Returns the initial state of the iteration.
 IterationState NewIteration(const IterationCreated& created, const JobTerms& terms);
 
 // Returns FailedPrecondition with the reason if `change` cannot follow on `state`.
@@ -260,8 +262,9 @@ absl::Status Fits(const State& state, const Change& change);
 // Returns the iteration that `change` names; an empty id if it names none.
 IterationId IterationOf(const Change& change);
 
-// How many answers to requests are remembered, over all peers. A repeated request arrives within a
-// peer's time-out, and no fleet makes more requests in that time.
+// The number of answers to requests that are remembered, over all peers. It suffices because a
+// repeated request arrives within a peer's timeout, and no fleet makes more requests than this in
+// that time.
 inline constexpr size_t kAnswersKept = 4096;
 
 }  // namespace penstock::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dispatcher as workers, clients and tools call it.
+// The interface through which workers, clients and tools call the dispatcher.
 #pragma once
 
 #include <memory>
@@ -20,9 +20,9 @@
 
 namespace penstock::control {
 
-// How long a call may try. Until then it retries after Unavailable, Aborted and broken connections,
-// with jittered back-off. Requests have a RequestId, so that a repeated request takes effect only
-// once.
+// The time for which a call may try. Within this time, the call is repeated after Unavailable,
+// Aborted and broken connections, with jittered back-off. Requests have a RequestId, so that a
+// repeated request takes effect only once.
 struct CallOptions {
   absl::Duration timeout = absl::Seconds(60);
   std::stop_token stop;  // ends the wait: Cancelled
@@ -37,9 +37,8 @@ using ReconnectingWorkerSession = ReconnectingSession<WorkerUp, WorkerDown>;
 using ReconnectingClientEvents = ReconnectingEvents<ClientUp, ClientDown>;
 using ReconnectingWorkerEvents = ReconnectingEvents<WorkerUp, WorkerDown>;
 
-// The dispatcher, as its callers use it. Any thread. Calls wait for their answer. Errors are the
-// dispatcher's own, or Unavailable "no dispatcher answers at <address> within <timeout>: <why>", or
-// Cancelled.
+// Any thread may call any method. Calls wait for their answers. Errors are those of the dispatcher
+// itself, Unavailable "no dispatcher answers at <address> within <timeout>: <why>", or Cancelled.
 class DispatcherStub {
  public:
   // Makes a stub for "[grpc://]host:port", or "grpcs://host:port" with `tls`. Does not connect yet.
@@ -50,50 +49,51 @@ class DispatcherStub {
   virtual ~DispatcherStub() = default;
 
   virtual const std::string& address() const = 0;  // "host:port"
-  // Ends every call that waits (Cancelled); later calls fail at once. Sessions are stopped by their
-  // owners.
+  // Ends all calls that wait, with Cancelled. Later calls fail at once. Sessions are not affected:
+  // their owners stop them.
   virtual void Stop() = 0;
 
-  // FailedPrecondition with both ranges if the two sides have no control version in common.
+  // FailedPrecondition, with both ranges, if dispatcher and caller share no control version.
   virtual absl::StatusOr<VersionRange> GetVersion(CallOptions options) = 0;
 
-  // An equal definition gets the id that it already has. If `dataset_id` has a different
-  // definition, InvalidArgument names the first node that differs, unless `replace`.
+  // A definition that is already registered keeps its id. If the id in the request has a different
+  // definition, returns InvalidArgument with the first node that differs, unless `replace` is set.
   virtual absl::StatusOr<RegisterDatasetAnswer> GetOrRegisterDataset(
       const RegisterDatasetRequest& request, CallOptions options) = 0;
-  // Returns the dataset of that id, in the edition that a job reads; edition 0: the current one.
-  // NotFound "Dataset id X not found".
+  // Returns the dataset with this id, in the edition that a job reads; edition 0: the current
+  // edition. NotFound "Dataset id X not found".
   virtual absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view dataset_id, uint64_t edition,
                                                       CallOptions options) = 0;
-  // FailedPrecondition while an unfinished job reads it.
+  // FailedPrecondition while an unfinished job reads the dataset.
   virtual absl::Status UnregisterDataset(std::string_view dataset_id, CallOptions options) = 0;
 
-  // InvalidArgument names each field in which the existing job of that name differs.
+  // InvalidArgument if a job with the same name differs, with each field that differs.
   virtual absl::StatusOr<JobAnswer> GetOrCreateJob(const GetOrCreateJobRequest& request,
                                                    CallOptions options) = 0;
-  // Gets or creates a job that begins with the states of all ranks. The first caller makes it, in
-  // place of a job under a different run_id that no client reads any more. FailedPrecondition if
+  // Gets or creates a job that begins with the states of all ranks. The first call makes the job,
+  // in place of a job under a different run_id that no client reads any more. FailedPrecondition if
   // the name is in use for a different job.
   virtual absl::StatusOr<JobAnswer> RestoreJob(const RestoreJobRequest& request,
                                                CallOptions options) = 0;
-  // Returns the data that a state of one repetition needs to continue on another service. It has no
-  // partitions if the repetition has not begun. NotFound for an unknown job.
+  // Returns the data that a state needs, for one repetition, to continue on another service. If the
+  // repetition has not begun, the answer has no partitions. NotFound for an unknown job.
   virtual absl::StatusOr<SavedRepetition> GetReading(const GetReadingRequest& request,
                                                      CallOptions options) = 0;
-  // Cancels a job by name or decimal id; its readers get Cancelled. NotFound if there is none.
+  // Cancels the job with this name or decimal id. Its readers get Cancelled. NotFound if there is
+  // no such job.
   virtual absl::Status CancelJob(std::string_view job, CallOptions options) = 0;
   // Forgets a finished or cancelled job and its name; FailedPrecondition for any other job.
   virtual absl::Status RemoveJob(std::string_view job, CallOptions options) = 0;
 
-  // Returns the whole status for people: datasets, jobs, workers.
+  // Returns the whole status, for people: datasets, jobs, workers and links.
   virtual absl::StatusOr<DispatcherStatus> GetStatus(CallOptions options) = 0;
 
-  // Opens a stream; `events` must outlive the session. Prefer the two functions below.
+  // Open a stream. `events` must outlive the session. Prefer the two functions below.
   virtual std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) = 0;
   virtual std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) = 0;
 
-  // Open streams that reconnect by themselves; the stub must outlive them. Errors are those of
-  // KeepOpen().
+  // Open sessions that reconnect by themselves. The stub must outlive the sessions. Errors are
+  // those of KeepOpen().
   absl::StatusOr<std::unique_ptr<ReconnectingClientSession>> KeepClientSession(
       ReconnectingClientEvents* events, ReconnectOptions options = {});
   absl::StatusOr<std::unique_ptr<ReconnectingWorkerSession>> KeepWorkerSession(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For PENSTOCK_RPC=OFF: tests bring their own stubs, or link tests/loopback in place of this file.
+// For builds with PENSTOCK_RPC=OFF. Tests have stubs of their own, or link tests/loopback in place
+// of this file.
 #include "control/stub/dispatcher_stub.h"
 
 namespace penstock::control {

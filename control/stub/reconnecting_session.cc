@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReconnectingSession: one thread per session opens streams, one after another. Each stream's own
-// thread passes on its messages.
+// Implements ReconnectingSession. One thread per session opens streams, one after another. Messages
+// are passed on by the thread of their stream.
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -38,7 +38,7 @@ bool IsBreak(const absl::Status& status) {
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:  // this and the next three may be a proxy's
+    case absl::StatusCode::kResourceExhausted:  // a proxy may send this code and the next three
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kUnimplemented:
@@ -48,8 +48,8 @@ bool IsBreak(const absl::Status& status) {
   }
 }
 
-// `refused`: the dispatcher itself refused, not something between it and this process. For a worker
-// no other status is final, because an unreadable message would reach the next worker too.
+// `refused`: the dispatcher itself refused the session, not a proxy on the way. For a worker, no
+// other status is final, because an unreadable message would reach the next worker too.
 template <class Down>
 bool IsFinal(const absl::Status& status, bool refused) {
   if (refused) return true;
@@ -122,7 +122,8 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     if (!end.ok()) events_->OnGivenUp(end);
   }
 
-  // Opens streams one after another. Returns why there is no further one, or OK when stopped.
+  // Opens streams one after another. Returns the reason for which no further stream is opened; OK
+  // when the session was stopped.
   absl::Status Keep() {
     const absl::Status silent =
         absl::UnavailableError("the connection is open, but the dispatcher is silent");
@@ -138,9 +139,10 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
           why =
               closed->ok() ? absl::UnavailableError("the stream ended without a reason") : *closed;
         } else if (heard_ > opened) {
-          why = silent;  // otherwise the last reason still holds
+          why = silent;  // otherwise the last reason remains valid
         }
-        // A stream that the dispatcher soon ends, or an unreadable message, may recur each time.
+        // The pause starts again only if the stream broke or lasted: the dispatcher may soon end
+        // each stream, or each may bring an unreadable message.
         const bool lasted = absl::FromChrono(heard_ - opened) >= options_.max_backoff;
         if (heard_ > opened && (IsBreak(why) || lasted)) backoff_ = options_.first_backoff;
         over = std::move(session_);
@@ -168,7 +170,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
                                                      " within ", timeout, ": ", why.message()));
   }
 
-  // Sends the hello before any message from Send().
+  // Sends the hello on the new stream, before any message from Send().
   void OpenOne() {
     Up hello = events_->Hello();
     MutexLock lock(mu_);
@@ -178,7 +180,8 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     session_->Send(std::move(hello));
   }
 
-  // Returns why the stream was closed; nullopt if stopped or out of reach before.
+  // Returns the status with which the stream was closed; nullopt if, before that, the session was
+  // stopped or the dispatcher was out of reach for the timeout.
   std::optional<absl::Status> WaitUntilClosed() {
     MutexLock lock(mu_);
     while (!stopping_ && !closed_.has_value() && !OutOfReach()) {
@@ -187,7 +190,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     return closed_;
   }
 
-  // Returns false if stopped in the meantime.
+  // Returns false if the session was stopped in the meantime.
   bool Pause() {
     MutexLock lock(mu_);
     const absl::Duration step = RandomBetween(0.5, 1.0) * backoff_;
@@ -209,7 +212,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   std::unique_ptr<Session<Up>> session_ GUARDED_BY(mu_);
   std::optional<absl::Status> closed_ GUARDED_BY(mu_);  // of session_
   bool stopping_ GUARDED_BY(mu_) = false;
-  bool refused_ GUARDED_BY(mu_) = false;  // on this stream
+  bool refused_ GUARDED_BY(mu_) = false;  // by the dispatcher, on this stream
   Clock::time_point heard_ GUARDED_BY(mu_);
   absl::Duration backoff_ GUARDED_BY(mu_);
   Thread thread_;

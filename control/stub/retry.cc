@@ -26,7 +26,7 @@ bool IsWorthTryingAgain(const absl::Status& status) {
 absl::Status Retry(
     const std::string& address, const CallOptions& options, std::stop_token of_stub,
     absl::FunctionRef<absl::Status(absl::Duration left, const std::stop_token& stop)> once) {
-  std::stop_source stop;  // by the caller, or of the whole stub
+  std::stop_source stop;  // requested by the caller or by the stub's Stop()
   std::stop_callback by_caller(options.stop, [&stop] { stop.request_stop(); });
   std::stop_callback by_stub(std::move(of_stub), [&stop] { stop.request_stop(); });
   const absl::Time begun = BootTime();

@@ -13,9 +13,10 @@
 
 namespace penstock::control {
 
-// Calls `once` again, with jittered back-off, while it is Unavailable, Aborted, Cancelled or
-// DeadlineExceeded; any other status is final. `once` must return within `left`, and when stopped,
-// by `options` or by `of_stub`. Errors are those of DispatcherStub.
+// Calls `once`, and calls it again, with jittered back-off, while it returns Unavailable, Aborted,
+// Cancelled or DeadlineExceeded. Any other status is final. `once` must return within `left`, and
+// at once when `stop` is requested, which `options` or `of_stub` may cause. Errors are those of
+// DispatcherStub.
 absl::Status Retry(
     const std::string& address, const CallOptions& options, std::stop_token of_stub,
     absl::FunctionRef<absl::Status(absl::Duration left, const std::stop_token& stop)> once);

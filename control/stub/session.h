@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bidirectional stream to the dispatcher, and one that reconnects by itself.
+// A bidirectional stream to the dispatcher, and a session that opens such streams again when they
+// break.
 #pragma once
 
 #include <cstdint>
@@ -12,45 +13,46 @@
 
 namespace penstock::control {
 
-// The events of a stream. They are called one at a time, in order, on a thread of the RPC library.
-// They must not block, and may call Send and Stop of their session.
+// The events of a stream. The methods are called one at a time, in order, on a thread of the RPC
+// library. They must not block. They may call Send and Stop of their session.
 template <class Down>
 class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
-  // `sequence`: of the last record of the dispatcher's journal that the message depends on.
+  // `sequence`: the number of the last record of the dispatcher's journal on which the message
+  // depends.
   virtual void OnMessage(Down message, uint64_t sequence) = 0;
   // The stream is over; no event follows.
   virtual void OnClosed(const absl::Status& status) = 0;
 };
 
-// A stream that is being opened or is open. Destroying it stops it.
+// A stream that is being opened or is open. The destructor stops it.
 template <class Up>
 class Session {
  public:
   virtual ~Session() = default;
-  // Sends messages in the order of the calls. Any thread, never blocks. Drops the message once the
-  // stream is over.
+  // Sends messages in the order of the calls. Drops messages once the stream is over. Any thread
+  // may call it. Never blocks.
   virtual void Send(Up message) = 0;
-  // Breaks the stream. After it returns, no event is running (unless it was called from one), and
-  // none follows, not even OnClosed. Idempotent; returns in bounded time.
+  // Breaks the stream. After Stop() returns, no event follows, not even OnClosed, and none is
+  // running, except the event from which Stop() was called. Idempotent; returns in bounded time.
   virtual void Stop() = 0;
 };
 
-// Opens a stream whose events go to `events`, which must outlive it.
+// Opens a stream whose events go to `events`, which must outlive the session.
 template <class Up, class Down>
 using OpenSession = std::function<std::unique_ptr<Session<Up>>(SessionEvents<Down>* events)>;
 
 struct ReconnectOptions {
   std::string address = {};  // of the dispatcher, for messages
-  // OnGivenUp follows after this time without a message from the dispatcher.
+  // OnGivenUp is called after this time without a message from the dispatcher.
   absl::Duration timeout = absl::Seconds(60);
   absl::Duration first_backoff = absl::Milliseconds(20);
-  absl::Duration max_backoff = absl::Seconds(2);  // each wait is 50 to 100 % of its step
+  absl::Duration max_backoff = absl::Seconds(2);  // each wait is 50 to 100 % of its back-off
 };
 
-// The events of a ReconnectingSession. They are called one at a time, in order. They must not
-// block; they may call Send, but not Stop.
+// The events of a ReconnectingSession. The methods are called one at a time, in order. They must
+// not block. They may call Send, but not Stop.
 template <class Up, class Down>
 class ReconnectingEvents {
  public:
@@ -58,12 +60,12 @@ class ReconnectingEvents {
   // Returns the first message of each new stream.
   virtual Up Hello() = 0;
   virtual void OnMessage(Down message, uint64_t sequence) = 0;  // as in SessionEvents
-  // The stream broke and is being opened again. Messages sent on it may be lost: after the
-  // dispatcher's welcome, repeat those that still need an answer.
+  // The stream broke, and a new one is being opened. Messages sent on the broken stream may be
+  // lost. After the dispatcher's welcome, repeat the messages that still need an answer.
   virtual void OnLost(const absl::Status& status) = 0;
-  // The last event. Either the stream's end was final (its status, never OK), or the dispatcher was
-  // out of reach for `timeout` (Unavailable, with its address and the last reason), or the process
-  // has no memory for the stream (ResourceExhausted).
+  // The last event. `status` is never OK. It is the stream's status if the stream's end was final;
+  // Unavailable, with the dispatcher's address and the last reason, if the dispatcher was out of
+  // reach for `timeout`; or ResourceExhausted if the process has no memory for the stream.
   virtual void OnGivenUp(const absl::Status& status) = 0;
 };
 
@@ -75,21 +77,23 @@ class ReconnectingEvents {
 // that cannot be read.
 //
 // The pause before the next stream is `first_backoff` if the last stream was welcomed and then
-// broke, or lasted for `max_backoff`; otherwise it is twice the last pause. So a peer that sends an
-// unreadable message on each stream costs one stream every two seconds, and not one every few
-// milliseconds.
+// broke, or lasted for `max_backoff`; otherwise it is twice the last pause. If each stream brings
+// an unreadable message, a stream is therefore opened only about every two seconds, and not every
+// few milliseconds.
 template <class Up, class Down>
 class ReconnectingSession {
  public:
-  virtual ~ReconnectingSession() = default;  // stops it
-  // Sends on the present stream; drops the message while there is none. Any thread, never waits.
+  virtual ~ReconnectingSession() = default;  // stops the session
+  // Sends on the present stream. Drops the message while there is no stream. Any thread may call
+  // it. Never waits.
   virtual void Send(Up message) = 0;
-  // After it returns, no event is running and none follows. Returns in bounded time. Must not be
-  // called from an event.
+  // After Stop() returns, no event is running and none follows. Returns in bounded time. Must not
+  // be called from an event.
   virtual void Stop() = 0;
 };
 
-// ResourceExhausted if the session's thread cannot be started; nothing has been opened then.
+// Starts a session. ResourceExhausted if the session's thread cannot be started; then no stream has
+// been opened.
 template <class Up, class Down>
 absl::StatusOr<std::unique_ptr<ReconnectingSession<Up, Down>>> KeepOpen(
     OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events,

@@ -16,8 +16,9 @@ struct Target {
   bool tls() const { return protocol == "grpcs"; }
 };
 
-// Without a protocol it is "grpc". InvalidArgument for an empty or malformed text; NotFound for an
-// unknown control protocol, with the list of known ones.
+// Parses an address. Without a protocol in the text, the protocol is "grpc". InvalidArgument for an
+// empty or malformed text. NotFound for an unknown control protocol, with the list of known
+// protocols.
 absl::StatusOr<Target> ParseTarget(std::string_view service);
 
 }  // namespace penstock::control

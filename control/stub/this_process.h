@@ -5,8 +5,9 @@
 
 namespace penstock::control {
 
-// Returns a random number of this process, constant while it lives; a forked child has its own.
-// Clients and workers that report the same number are in one process.
+// Returns a random number that identifies this process and stays constant while the process lives.
+// A forked child has a number of its own. Clients and workers that report the same number are in
+// the same process.
 Incarnation ThisProcess();
 
 }  // namespace penstock::control

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clocks. Every time that the service reads comes from here, so that a simulator can replace
-// them. Any thread may call all of them.
+// The clocks. The service reads the time only through these functions, so that a simulator can
+// replace them. Any thread may call any of them.
 #pragma once
 
 #include <chrono>
@@ -9,18 +9,18 @@
 
 namespace penstock {
 
-// Returns the time since the machine started. It also advances while the machine sleeps, and it
-// cannot be set. For waits, timeouts and leases; use it for differences, not for display.
+// Returns the time since the machine started, for waits, timeouts and leases. It also advances
+// while the machine sleeps, and cannot be set. Use it for differences, not for display.
 absl::Time BootTime();
 
-// Returns the time of day. It can be set at any moment, so use it for display and for interfaces
-// that want such a time, not for differences.
+// Returns the time of day. It may be set at any moment, so use it for display and for interfaces
+// that need the time of day, not for differences.
 absl::Time WallTime();
 // Returns the boot time at which WallTime() will be `wall`, unless the clock is set before that.
 absl::Time BootTimeAt(absl::Time wall);
 
-// Measures short times, on hot paths too: it counts nanoseconds and costs one clock_gettime() in
-// user space. It stands still while the machine sleeps. A clock as <chrono> defines them.
+// Measures short times, even on hot paths: it counts nanoseconds and costs one clock_gettime() in
+// user space. It does not advance while the machine sleeps. It is a clock in the sense of <chrono>.
 struct SteadyClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;

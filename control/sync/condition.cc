@@ -6,7 +6,8 @@
 namespace penstock {
 namespace {
 
-// A longer bound is none. The time of its end could not be counted in nanoseconds.
+// A longer bound counts as infinite, because the time at which it ends could not be counted in
+// nanoseconds.
 constexpr absl::Duration kMaxBound = absl::Hours(24 * 365 * 100);
 
 }  // namespace

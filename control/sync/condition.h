@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A condition variable for Mutex. Every wait of a thread for another one enters here, so that a
-// simulator can replace it. A predicate is called with the lock held, and is annotated like a
-// function:
+// A condition variable for Mutex. All waits of one thread for another go through this class, so
+// that a simulator can replace them. A predicate is called with the lock held, and is annotated
+// like a function:
 //
 //   changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// All waits release the lock and have it again when they return. Bounds and deadlines may be
-// infinite; a bound that is not positive ends the wait at once.
+// All waits release the lock, and hold it again when they return. Bounds and deadlines may be
+// infinite. A bound that is not positive ends the wait at once.
 class Condition {
  public:
   Condition() = default;
@@ -25,12 +25,12 @@ class Condition {
   void NotifyOne() { changed_.notify_one(); }
   void NotifyAll() { changed_.notify_all(); }
 
-  // These wait for a notification, and may return earlier.
+  // These wait for a notification, but may return before it.
   void Wait(MutexLock& lock) { changed_.wait(lock.lock_); }
   void WaitFor(MutexLock& lock, absl::Duration bound);
 
-  // These wait until `is_over` returns true. With a bound or a deadline, which is a BootTime(),
-  // they return whether it does.
+  // These wait until `is_over` returns true. The ones with a bound or a deadline (a BootTime())
+  // return false if `is_over` is still false at that time.
   template <class Predicate>
   void Wait(MutexLock& lock, const Predicate& is_over) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     while (!is_over()) Wait(lock);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mutexes. Mutex is std::mutex with the annotations of clang's thread safety analysis
-// (-Wthread-safety). A variable with GUARDED_BY is only used with that lock held, and a function
-// with REQUIRES is only called with that lock held. A lambda is annotated like a function:
+// (-Wthread-safety). A variable with GUARDED_BY may be used, and a function with REQUIRES may be
+// called, only while the named lock is held. A lambda is annotated like a function:
 //
 //   changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
 //
-// GUARDED_BY(&IterationSender::mu_) names the lock of an object of a different class. The analysis
+// GUARDED_BY(&IterationSender::mu_) names a lock in objects of a different class. The analysis then
 // does not check which object's lock is held.
 #pragma once
 
@@ -27,7 +27,8 @@ class ABSL_LOCKABLE Mutex {
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
   bool try_lock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mu_.try_lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock(); }
-  // Tells the analysis that the lock is held here, which it cannot see. Checks nothing.
+  // Tells the analysis that the lock is held here, for code where it cannot see this. Checks
+  // nothing at run time.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -45,7 +46,8 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   MutexLock& operator=(const MutexLock&) = delete;
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { lock_.lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { lock_.unlock(); }
-  // The same, unseen by the analysis, for a function that got the lock from its caller.
+  // The same as lock() and unlock(), but unseen by the analysis, for a function that got the lock
+  // from its caller.
   void LockUnchecked() { lock_.lock(); }
   void UnlockUnchecked() { lock_.unlock(); }
 
@@ -62,7 +64,7 @@ class TimedMutex {
  public:
   void lock() { mu_.lock(); }
   void unlock() { mu_.unlock(); }
-  // Returns whether the caller holds the mutex, after at most `bound`.
+  // Tries to lock the mutex for at most `bound`. Returns whether the caller now holds it.
   bool TryLockFor(absl::Duration bound);
 
  private:

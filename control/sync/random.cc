@@ -9,7 +9,7 @@ namespace penstock {
 
 uint64_t RandomNumber() {
   uint64_t bits = 0;
-  // So few bytes come at once and without an error, even if a signal arrives (getrandom(2)).
+  // For so few bytes, getrandom(2) returns all of them without an error, even if a signal arrives.
   PENSTOCK_CHECK(::getrandom(&bits, sizeof(bits), 0) == sizeof(bits));
   return bits;
 }
@@ -21,7 +21,7 @@ uint64_t RandomId() {
 }
 
 double RandomBetween(double low, double high) {
-  constexpr double kUnit = 1.0 / (uint64_t{1} << 53);  // a double has 53 bits
+  constexpr double kUnit = 1.0 / (uint64_t{1} << 53);  // a double has 53 significant bits
   return low + (high - low) * kUnit * static_cast<double>(RandomNumber() >> 11);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: starting, naming and delaying them. All threads of the service start here, so that a
-// simulator can replace them.
+// Starts, identifies and delays threads. All threads of the service start here, so that a simulator
+// can replace them.
 #pragma once
 
 #include <new>
@@ -17,13 +17,12 @@
 namespace penstock {
 
 using Thread = std::thread;
-using ThreadId = std::thread::id;  // a default-constructed one is no thread's
+using ThreadId = std::thread::id;  // a default-constructed id belongs to no thread
 
-// Returns ResourceExhausted that begins with `name`, and contains `why` and a remedy.
+// Returns ResourceExhausted with a message that begins with `name` and contains `why` and a remedy.
 absl::Status NoThread(std::string_view name, std::string_view why);
 
-// Starts a thread that runs `run`, or returns NoThread(). `name` is the thread's task, for the
-// error.
+// Starts a thread that runs `run`, or returns NoThread(). `name`: the thread's task, for the error.
 template <class Run>
 absl::StatusOr<Thread> StartThread(std::string_view name, Run&& run) {
   try {
@@ -40,10 +39,10 @@ inline ThreadId CurrentThread() {
   return std::this_thread::get_id();
 }
 
-// Returns how many threads the machine can run at once, at least 1.
+// Returns the number of threads that the machine can run at once, at least 1.
 int Cores();
 
-// Returns after `time`; the second one also when stopped.
+// Return after `time`. The second function also returns when a stop is requested.
 void Sleep(absl::Duration time);
 void Sleep(absl::Duration time, std::stop_token stop);
 

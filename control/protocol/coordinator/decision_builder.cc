@@ -65,8 +65,8 @@ void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
   if (record_.coordinated() && consumer >= 0) {
     RoundsContext& rounds = context_.rounds;
     rounds.consumers.resize(static_cast<size_t>(record_.rounds.consumers));
-    // The other consumers report their positions again: a consumer that returns alone must not be
-    // let in at a round before theirs.
+    // The other consumers report their positions again, because a consumer that returns alone must
+    // not begin at a round before theirs.
     for (ConsumerContext& other : rounds.consumers) {
       if (!record_.rounds.schedule.joined.empty()) other.reported = false;
     }
@@ -110,8 +110,8 @@ bool SomebodyReads(const IterationRecord& record, size_t except) {
 
 namespace {
 
-// Returns the committed elements, the elements that active readers had when they were notified of
-// the end, and `set` of the other active readers.
+// Returns the union of the committed elements of all readers, the elements that active readers had
+// when they were notified of the end, and the member `set` of the other active readers.
 IndexSet Had(const IterationRecord& record, const IterationContext& context, size_t partition,
              IndexSet AckState::*set) {
   const PartitionId id = PartitionAt(partition);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared parts of the iteration coordinator: the builder of decisions, and common reads of a
-// record. For iteration_coordinator.cc and the files next to it only.
+// Shared parts of the iteration coordinator: the builder of decisions, and questions about a record
+// that several files ask. Only for iteration_coordinator.cc and the files next to it.
 #pragma once
 
 #include <cstddef>
@@ -41,12 +41,13 @@ class DecisionBuilder {
   // Returns the placement of `partition` after this decision.
   Placement placement(size_t partition) const;
 
-  // Rule 1. Fences the readers other than `welcomed`, which gets the number in its Welcome.
+  // Rule 1. Raises the placement, and fences all readers except `welcomed`, which gets the new
+  // number in its Welcome.
   void Raise(size_t partition, ClientId welcomed = {});
-  // Rule 25. The fence also asks readers to give back their undelivered elements.
+  // Rule 25. Like Raise(), but the fence also asks readers to give back their undelivered elements.
   void RaiseForOthers(size_t partition);
-  // Raises the assigned partitions. Collecting partitions need no new number: nothing was assigned
-  // under theirs in this life of the dispatcher.
+  // Raises the placements of the assigned partitions. A partition that is collecting answers needs
+  // no new number, because no worker was assigned under its number in this life of the dispatcher.
   void RaiseAssigned(ClientId welcomed = {});
   void Reopen(ClientId welcomed = {});
 
@@ -54,11 +55,11 @@ class DecisionBuilder {
   void EmitFence(size_t partition, size_t reader);
   void EmitWelcome(ClientId client, Incarnation incarnation);
 
-  // Resets the context of the reader at this position: it has only its committed elements, under
-  // the placements of its Welcome.
+  // Resets the context of the reader at position `reader`: the reader has only its committed
+  // elements, under the placements of its Welcome.
   void ResetReader(size_t reader, int64_t consumer);
 
-  // Tells each worker that has a partition to serve `reader` as well.
+  // Tells each worker that has a partition of the iteration to serve `reader` too.
   void AddToWorkers(Reader reader);
 
  private:
@@ -70,28 +71,28 @@ class DecisionBuilder {
   absl::InlinedVector<bool, 2> raised_;
 };
 
-// Returns the active reader of that client and process.
+// Returns the position of the active reader with this client and incarnation.
 std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,
                                        Incarnation incarnation);
-// Returns whether any reader other than the one at `except` still reads. A position past the last
-// one excludes no reader.
+// Returns whether any reader still reads, apart from the reader at position `except`. A position
+// after the last reader excludes no reader.
 bool SomebodyReads(const IterationRecord& record, size_t except);
-// Returns the indices that are in a reader's history if no reader dies: delivered, committed,
-// handed on, or held by a reader that was notified of the end.
+// Returns the indices that will be in a reader's history if no reader dies: indices that are
+// delivered, committed, handed on, or held by a reader that was notified of the end.
 IndexSet ClaimedOf(const IterationRecord& record, const IterationContext& context,
                    size_t partition);
 // Rule 3: returns the indices that must not be sent again.
 IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, size_t partition);
 // Returns whether all readers have reported their elements under the present placement.
 bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition);
-// Returns how many rounds a coordinated read has, once it is closed.
+// Returns the number of rounds of a coordinated read, once it is closed; otherwise 0.
 int64_t RoundsOf(const IterationRecord& record);
 
-// Consequences() for coordinated reads (rounds_coordinator.cc).
+// The part of Consequences() for coordinated reads (rounds_coordinator.cc).
 Decision AgreeOnRounds(const IterationRecord& record, IterationContext& context);
 
-// Consequences() for ordered merges (order_coordinator.cc): how much room their readers have, and
-// which consumer of order kDeterministic is missing.
+// The part of Consequences() for ordered merges (order_coordinator.cc): allows the elements for
+// which readers have room, and names a missing consumer of order kDeterministic.
 Decision ArrangeOrder(const IterationRecord& record, IterationContext& context);
 // Returns the index below which a partition of an ordered merge may send: the lowest limit of its
 // readers.

@@ -20,8 +20,9 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
   return context;
 }
 
-// Rule 9. A partition that waits for a worker in the record may have been assigned under its
-// number, and its readers may not have heard of the assignment.
+// Rule 9. The previous dispatcher may have assigned a partition that, according to the record,
+// waits for a worker. It may have done so under the partition's present number, and readers may not
+// have heard of it.
 Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
   if (record.closed || context.broken == Broken::kAssignAgainAtStart)
@@ -109,21 +110,21 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
   if (!IsCurrent(record, worker, partition, placement)) return std::move(builder).Build();
   const auto& bookmarks = record.partition(partition).bookmarks;
   if (!bookmarks.empty() && bookmark.index <= bookmarks.back().index)
-    return std::move(builder).Build();  // a replay passes it again
+    return std::move(builder).Build();  // a replay passes an old bookmark again
   Index& committed_below = context.partitions[partition.value() - 1].committed_below;
   committed_below = FirstUncommitted(record, partition, committed_below);
   const Index needed = context.broken == Broken::kRetireBelowDelivered
                            ? SkipOf(record, context, partition.value() - 1).FirstMissing()
                        : record.commit_policy == CommitPolicy::kNever ? bookmark.index
                                                                       : committed_below;
-  Index below = 0;  // the newest one at or below `needed`
+  Index below = 0;  // the newest bookmark at or below `needed`
   for (const Bookmark& b : bookmarks)
     if (b.index <= needed) below = std::max(below, b.index);
   const bool newest = bookmark.index <= needed;
   if (newest) below = bookmark.index;
   const bool retires = !bookmarks.empty() && bookmarks.front().index < below;
-  // The bookmark that replaces the retired ones must not be thinned out in between. It is the first
-  // when the new one is added, or it is the new one itself.
+  // The bookmark that replaces the retired bookmarks must not be thinned out in between. So it must
+  // be the first bookmark when the new one is added, or the new one itself.
   if (retires && !newest) builder.AddChange(BookmarksRetired{partition, below});
   builder.AddChange(BookmarkAdded{partition, bookmark});
   if (retires && newest) builder.AddChange(BookmarksRetired{partition, below});
@@ -134,7 +135,7 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
 
 namespace {
 
-// Returns whether a reader left before any reader was notified of the end, so that its elements may
+// Returns whether a reader left before any reader was notified of the end. Its elements may then
 // still go to other readers.
 bool SomebodyIsAway(const IterationRecord& record) {
   return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& reader) {
@@ -162,7 +163,7 @@ bool MayClose(const IterationRecord& record, const IterationContext& context) {
   return true;
 }
 
-// Returns whether a reader has something that it could give back.
+// Returns whether the reader has elements of the partition that it could give back.
 bool Holds(const IterationRecord& record, const IterationContext& context, size_t partition,
            size_t reader) {
   const AckState& ack = context.partitions[partition].readers[reader];
@@ -172,7 +173,7 @@ bool Holds(const IterationRecord& record, const IterationContext& context, size_
   return !held.empty();
 }
 
-// Returns whether the reader waits and, according to the reports, has nothing.
+// Returns whether the reader waits and, according to the reports, has no element.
 bool Starves(const IterationRecord& record, const IterationContext& context, size_t reader) {
   if (!context.waits[reader] || !context.present[reader] || !record.readers[reader].reads())
     return false;
@@ -181,8 +182,8 @@ bool Starves(const IterationRecord& record, const IterationContext& context, siz
   return true;
 }
 
-// Rule 25. Once everything has been sent, one reader may wait for elements that another holds
-// undelivered.
+// Rule 25. Once all elements have been sent, a reader may wait for elements that another reader
+// holds undelivered.
 Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
   if (!record.shared() ||
@@ -276,7 +277,8 @@ std::vector<PartitionId> Assignable(const IterationRecord& record,
 
 namespace {
 
-// Pads are copies of the last element: if a pad must be sent, the last element is made again.
+// Pads are copies of the last element. If a pad must be sent, the worker must make the last element
+// again.
 void MakeForPads(const IterationRecord& record, Assign& assign) {
   const std::optional<Index> end = record.EndOf(assign.partition);
   if (!end || assign.remainder->pads == 0) return;
@@ -310,7 +312,7 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
         SendLimitOf(record, context, partition.value() - 1, positions);
     if (record.has_order_consumers()) assign.positions = positions;
   } else {
-    // Before all consumers have reported where they are, only AllowRows allows rows.
+    // Until all consumers have reported their positions, rows are allowed only by AllowRows.
     if (context.rounds.agreed || record.rounds.schedule.joined.empty())
       assign.rows = RowsWithinBudget(record, context)[partition.value() - 1];
     if (record.EndOf(partition)) assign.remainder = record.RemainderOf(partition);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dispatcher's decisions about ordered merges: how much room their readers have, and which
-// consumer of a fixed order the others wait for.
+// The dispatcher's decisions about ordered merges: which elements may be sent because readers have
+// room for them, and for which consumer of a fixed order the others wait.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -27,7 +27,7 @@ Index SendLimitOf(const IterationRecord& record, const IterationContext& context
 
 namespace {
 
-// Allows workers to send the elements that readers of an ordered merge have room for.
+// Allows workers to send the elements for which readers of an ordered merge have room.
 Decision RaiseSendLimits(const IterationRecord& record, IterationContext& context) {
   Decision decision;
   if (!context.ordered || record.coordinated() || record.closed) return decision;
@@ -46,8 +46,8 @@ Decision RaiseSendLimits(const IterationRecord& record, IterationContext& contex
 }
 
 // Returns whether each element of the consumer is committed, or held by a reader that was notified
-// of the end. False before all partitions have ended, because its elements are not known until
-// then.
+// of the end. False until all partitions have ended, because the consumer's elements are not known
+// before.
 bool HasAll(const IterationRecord& record, int64_t consumer) {
   const Positions positions = PositionsOf(record);
   for (size_t p = 0; p < record.partitions.size(); ++p) {
@@ -65,7 +65,8 @@ bool HasAll(const IterationRecord& record, int64_t consumer) {
   return true;
 }
 
-// For order kDeterministic: names the first consumer that all wait for, and why; empty: none.
+// For order kDeterministic: returns a text with the first consumer for which all others wait, and
+// the reason; empty if they wait for none.
 std::string MissingConsumer(const IterationRecord& record) {
   if (record.closed) return "";
   enum class Its : uint8_t { kNever, kGone, kActive };

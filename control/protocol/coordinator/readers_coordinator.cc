@@ -9,9 +9,9 @@
 namespace penstock::protocol {
 namespace {
 
-// For a closed iteration: returns whether everything is committed, or held by an active reader that
-// was notified of the end. The final elements of the reader at `except` do not count; `state`
-// counts instead.
+// For a closed iteration: returns whether each element is committed, or held by a reader that was
+// notified of the end. For the reader at position `except`, the elements in `state` count instead
+// of its final elements.
 bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& state = {}) {
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionId id = PartitionAt(p);
@@ -28,7 +28,7 @@ bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& s
   return true;
 }
 
-// A reader that leaves keeps only its committed elements.
+// Releases the elements of a reader that leaves, except its committed elements.
 void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
                    const IterationContext& context, size_t reader,
                    const ReceivedSets& last_committed) {
@@ -45,16 +45,17 @@ void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
   }
 }
 
-// Returns whether another client reads under the consumer's number.
+// Returns whether another client reads under the number `consumer`.
 bool IsTaken(const IterationRecord& record, int64_t consumer, ClientId client) {
   return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& its) {
     return its.consumer == consumer && its.status == ReaderStatus::kActive && its.client != client;
   });
 }
 
-// Returns why a consumer cannot join, if it cannot. Consumers of a coordinated read go back
-// together, by their states. In order kDeterministic a new consumer continues after the elements
-// that its predecessor committed.
+// Returns the reason for which a consumer cannot join; nullopt if it can. The consumers of a
+// coordinated read go back together, with their states, so none can join without a state once
+// rounds have begun. In order kDeterministic, a new consumer continues after the elements that its
+// predecessor committed.
 std::optional<Refusal> WhyNoConsumer(const IterationRecord& record, const Connect& connect) {
   if (!record.coordinated() && !record.has_order_consumers()) return std::nullopt;
   if (IsTaken(record, connect.consumer, connect.client)) return Refusal::kConsumerTaken;
@@ -91,7 +92,7 @@ Decision HandleJoin(const IterationRecord& record, IterationContext& context,
     return std::move(builder).Build();
   }
   if (record.closed) {
-    // The next reader gets the elements that were delivered to dead readers but not committed.
+    // This reader gets the elements that were delivered to dead readers but not committed.
     if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
       builder.EmitWelcome(connect.client, connect.incarnation);
       builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
@@ -121,7 +122,8 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
     builder.EmitTo(reader.client, reader.incarnation, End{RoundsOf(record)});
   } else if (!record.closed) {
     for (size_t p = 0; p < record.partitions.size(); ++p)
-      // At least once: the partition may be assigned already, and closing waits for the answer.
+      // With at_least_once, the partition may be assigned already, but closing waits for the
+      // reader's answer.
       if ((record.partitions[p].collecting() || record.at_least_once) &&
           context.partitions[p].readers[position].at != record.partitions[p].placement)
         builder.EmitFence(p, position);
@@ -129,7 +131,7 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
   return std::move(builder).Build();
 }
 
-// The reader left, and its Left was lost.
+// The reader has left, but the Left message to it was lost.
 Decision HandleRepeatedLeave(const IterationRecord& record, IterationContext& context,
                              const ReaderRecord& reader) {
   DecisionBuilder builder(record, context);
@@ -162,7 +164,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
   } else if (reader.status == ReaderStatus::kActive ||
              !HasCommitted(record, reader, *connect.state)) {
     if (context.broken != Broken::kNoRaiseOnRestart) builder.RaiseAssigned(connect.client);
-  } else {  // all was placed again when it left: it has only its committed elements
+  } else {  // placed again when it left: it has only its committed elements
     builder.AddToWorkers({connect.client, connect.incarnation, reader.consumer});
   }
   builder.ResetReader(position, reader.consumer);
@@ -261,11 +263,12 @@ Decision OnCommit(const IterationRecord& record, IterationContext& context, Clie
 
 namespace {
 
-// The reader's process is gone, but its state may contain the elements that were delivered to it.
-// Its elements are frozen, as after the end, and nothing waits for its answer any more.
+// The reader's process is gone, but a state of it that arrives later may contain the elements that
+// were delivered to it. These elements are kept for it, as after the end, and no decision waits for
+// its answers any more.
 void MayComeBack(DecisionBuilder& builder, const IterationRecord& record,
                  const ReaderRecord& reader, const ReceivedSets& delivered) {
-  // All consumers of a coordinated read wait for it anyway.
+  // In a coordinated read, all other consumers wait for this one anyway.
   if (!reader.reads() || record.coordinated()) return;
   builder.AddChange(ReaderEnded{reader.client, delivered});
   builder.RaiseAssigned();

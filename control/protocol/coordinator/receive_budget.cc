@@ -19,7 +19,7 @@ class RowAllowance {
     const RoundsContext& rounds = context_.rounds;
     for (const PartitionContext& partition : context_.partitions)
       rows_.push_back(partition.rows_sent);
-    if (!rounds.agreed && !schedule_.joined.empty()) return rows_;  // allowed once it is known
+    if (!rounds.agreed && !schedule_.joined.empty()) return rows_;  // no place agreed on yet
     RoundCursor agreed = rounds.agreed.value_or(RoundCursor(schedule_));
     agreed.AtTheEnd(schedule_);
     if (agreed.rotation().empty()) {
@@ -43,7 +43,7 @@ class RowAllowance {
     const std::optional<Index> end = EndOf(p);
     return end && row >= *end / record_.rounds.consumers;
   }
-  // Returns whether the partition has no row in the schedule yet, and will have one.
+  // Returns whether the partition has no row in the schedule yet, but will have one.
   bool IsToJoin(size_t p) const { return !schedule_.Knows(PartitionId(p + 1)) && !IsOver(p, 0); }
   bool HasLeft(size_t p, const RoundCursor& agreed) const {
     const PartitionId partition(p + 1);
@@ -55,7 +55,7 @@ class RowAllowance {
   bool IsRemainderOnly(size_t p) const {
     return !schedule_.Knows(PartitionId(p + 1)) && IsOver(p, 0);
   }
-  // Returns how many elements of joining partitions a consumer may have.
+  // Returns the number of elements of joining partitions that a consumer may have.
   int64_t Begun() const {
     int64_t begun = 0;
     for (size_t p = 0; p < rows_.size(); ++p) begun += IsToJoin(p) && rows_[p] > 0 ? 1 : 0;
@@ -79,10 +79,10 @@ class RowAllowance {
     }
   }
 
-  // Lets joining partitions begin one after the other, alongside partitions that have rows. The
-  // next row of those partitions has precedence. Returns the budget that the joining one needs or
-  // will need. With a budget of one element a partition joins before it has sent any
-  // (rounds_coordinator.cc).
+  // Lets joining partitions begin one after the other, while partitions in the schedule go on. The
+  // next row of the partitions in the schedule has precedence. Returns the number of elements of
+  // the budget that the joining partition needs or will need. With a budget of one element, a
+  // partition joins before it has sent any element (rounds_coordinator.cc).
   int64_t BeginOne(const RoundCursor& agreed) {
     if (const int64_t begun = Begun(); begun > 0 || budget_ == 1) return begun;
     for (size_t p = 0; p < rows_.size(); ++p) {
@@ -94,7 +94,8 @@ class RowAllowance {
     return 0;
   }
 
-  // Returns how many elements of the partitions with rows a consumer may have undelivered.
+  // Returns the number of undelivered elements that a consumer may have from the partitions in the
+  // schedule.
   int64_t Outstanding() const {
     const RoundsContext& rounds = context_.rounds;
     if (!rounds.floor) return 0;  // no partition has a row yet
@@ -104,7 +105,7 @@ class RowAllowance {
       if (!schedule_.Knows(partition)) continue;
       int64_t rows = rows_[p];
       if (const auto end = EndOf(p)) rows = std::min(rows, *end / record_.rounds.consumers);
-      int64_t delivered = 0;  // 0: it joined after the floor
+      int64_t delivered = 0;  // 0: the partition joined after the floor
       bool there = false;
       for (const PartitionRow& entry : rounds.floor->rotation()) {
         if (entry.partition != partition) continue;
@@ -123,8 +124,8 @@ class RowAllowance {
     });
   }
 
-  // Allows rows in the order of rounds. The next row that consumers wait for gets a place even if
-  // the elements from a failure take up the whole budget.
+  // Allows rows in the order of rounds. The next row for which consumers wait is allowed even if
+  // elements that were received before a failure take up the whole budget.
   void GoOn(const RoundCursor& agreed, int64_t most) {
     const std::vector<PartitionRow>& rotation = agreed.rotation();
     const size_t count = rotation.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the partitions of a coordinated read may go, so that no consumer holds more than its
-// receive budget. docs/exactly_once.md, rule 24.
+// Decides how many rows the partitions of a coordinated read may send, so that no consumer holds
+// more than its receive budget. docs/exactly_once.md, rule 24.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace penstock::protocol {
 
-// Returns how many elements each consumer may hold: the smallest receive budget that any of them
-// has sent, and 1 before all have reported.
+// Returns the number of elements that each consumer may hold: the smallest receive budget that a
+// consumer has sent, but 1 until all consumers have reported.
 int64_t MinReceiveBudget(const IterationRecord& record, const IterationContext& context);
 
-// For a partition that has no further row: its last elements go where the remainders go.
+// For a partition that has no further row, so that its last elements belong to its remainder.
 inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
-// Returns the rows of each partition ([0] is partition 1) that may be sent, according to the
-// reports so far. Never fewer than before, unless consumers went back.
+// Returns, for each partition ([0] is partition 1), the number of rows that may be sent according
+// to the reports so far. The number never decreases, unless consumers went back.
 std::vector<int64_t> RowsWithinBudget(const IterationRecord& record,
                                       const IterationContext& context);
 
-// Records that the worker is allowed this many rows.
+// Records that the partition's worker is allowed to send this many rows.
 void NoteAllowed(int64_t rows, PartitionContext& context);
 
 }  // namespace penstock::protocol

@@ -12,10 +12,11 @@
 namespace penstock::protocol {
 namespace {
 
-// The schedule forgets events only when it has at least this many. Forgetting them one by one would
-// write a journal record for each.
+// The schedule forgets events only when it has at least this many. If it forgot them one by one,
+// each would need a journal record.
 constexpr size_t kEventsKept = 64;
-// Errors of rounds that were not delivered to all. Far more than the rows of a receive budget.
+// The maximum number of errors of rounds that were not yet delivered to all consumers. A correct
+// consumer reports far fewer, because its receive budget limits the number of such rounds.
 constexpr size_t kMostErrors = 1 << 14;
 
 class Agreeing {
@@ -61,14 +62,14 @@ class Agreeing {
   bool HasAll(const ReaderRecord& reader) const {
     const Ends& ends = record_.rounds.ends;
     if (ends.empty()) return false;
-    int64_t committed = 0;  // one per round, except a last round that is not filled
+    int64_t committed = 0;  // one row per round, except a last round that is not filled
     for (const IndexSet& rows : reader.committed) committed += rows.size();
     if (record_.rounds.remainder_policy != RemainderPolicy::kPad &&
         LacksInLast(ends, consumers()) > 0)
       ++committed;
     return committed >= AllRounds(ends, consumers());
   }
-  // The consumer has left with all its elements, and no other consumer waits for it.
+  // Notes that the consumer has left with all its elements, so that no other consumer waits for it.
   void Finishes(int64_t consumer) {
     done_[static_cast<size_t>(consumer)] = true;
     ConsumerContext& context = rounds_.consumers[static_cast<size_t>(consumer)];
@@ -79,8 +80,8 @@ class Agreeing {
     return record_.readers[static_cast<size_t>(readers_[consumer])];
   }
 
-  // No round is agreed on before all consumers have reported their elements, including those that
-  // they got in earlier lives of the dispatcher.
+  // Returns the reason for which no round can be agreed on; empty if there is none. All consumers
+  // must first report their elements, including elements from earlier lives of the dispatcher.
   std::string WhatIsMissing() const {
     for (size_t c = 0; c < readers_.size(); ++c) {
       if (done_[c]) continue;
@@ -100,7 +101,8 @@ class Agreeing {
     return "";
   }
 
-  // Consumers that start again start at the same round, and no other consumer is past it.
+  // Checks that all consumers that start again start at the same round, and that no other consumer
+  // is past it. If so, the consumers continue from there, and the function returns true.
   bool Forms(std::string& waits_for) {
     std::optional<int64_t> start;
     for (size_t c = 0; c < readers_.size(); ++c) {
@@ -113,7 +115,7 @@ class Agreeing {
       }
       start = ReaderOf(c).start;
     }
-    if (!start || record_.finished) return false;  // a finished record changes no more
+    if (!start || record_.finished) return false;  // a finished record no longer changes
     for (size_t c = 0; c < readers_.size() && context_.broken != Broken::kRejoinAnywhere; ++c) {
       if (done_[c] || ReaderOf(c).fresh) continue;
       if (rounds_.consumers[c].delivered > *start) {
@@ -150,7 +152,7 @@ class Agreeing {
     });
   }
 
-  // Returns the number of the partition's rows that consumers are known to have.
+  // Returns the number of the partition's rows that consumers have reported.
   int64_t Sent(size_t partition) const {
     int64_t sent = 0;
     for (const AckState& ack : context_.partitions[partition].readers) {
@@ -182,17 +184,17 @@ class Agreeing {
     decision_.changes.push_back(RoundsRescheduled{{rounds_.agreed->round(), kind, partition}});
   }
 
-  // Consumers may report anything as received: no more rounds are agreed on before some are
-  // delivered.
+  // Limits the number of rounds that are agreed on but not delivered, because consumers may report
+  // any number of elements as received.
   bool MayAgreeOnMore() const {
     return rounds_.agreed->round() - rounds_.floor->round() < kMaxPartialRows;
   }
 
-  // Advances as far as all consumers have received rows. Returns true if the schedule must change
-  // first.
+  // Advances the agreed place over the rows that all consumers have received. Returns true if the
+  // schedule must change first.
   bool Reschedules() {
     RoundCursor& agreed = *rounds_.agreed;
-    int64_t known = 0;  // rounds that a consumer knows must not change
+    int64_t known = 0;  // rounds below this are known to a consumer and must not change
     for (const ConsumerContext& consumer : rounds_.consumers)
       known = std::max(known, consumer.known);
     if (context_.broken == Broken::kReschedulePast) known = 0;
@@ -229,7 +231,9 @@ class Agreeing {
     return false;
   }
 
-  // With a budget of one element, the consumers have room only for rows of the other partitions.
+  // A partition usually joins when all consumers have received its first row. With a budget of one
+  // element, the consumers never have room for this row beside the rows of other partitions, so the
+  // partition joins before.
   bool MayJoin(PartitionId partition) const {
     if (ReceivedEverywhere({partition, 0})) return true;
     return MinReceiveBudget(record_, context_) == 1 && !rounds_.agreed->rotation().empty() &&
@@ -250,7 +254,8 @@ class Agreeing {
     return true;
   }
 
-  // No partition has a row left. Plans the remainders (returns true), or agrees on their rounds.
+  // Called when no partition has a whole row left. Plans the remainders and returns true, or agrees
+  // on their rounds and returns false.
   bool AgreesOnRemainders(bool open) {
     Ends ends = record_.rounds.ends;
     if (ends.empty()) {
@@ -303,7 +308,7 @@ class Agreeing {
     return round;
   }
 
-  // Tells each consumer the rounds that it does not know yet, and what blocks further ones.
+  // Tells each consumer the rounds that it does not know yet, and what blocks further rounds.
   void NotifyConsumers(const std::string& waits_for) {
     const bool news = waits_for != rounds_.waits_for;
     rounds_.waits_for = waits_for;
@@ -342,8 +347,9 @@ class Agreeing {
       decision_.messages.push_back(std::move(allow));
     }
   }
-  // Returns whether a message is due. If there is room for many rows, one message for a quarter of
-  // them is enough and cheaper, while the partition still has rows that it may send.
+  // Returns whether it is time to send AllowRows. If there is room for many rows, it is cheaper to
+  // allow a quarter of them in one message, as long as the partition still has rows that it may
+  // send.
   bool IsWorthSending(PartitionId partition, int64_t rows) const {
     const int64_t announced = context_.partitions[partition.value() - 1].rows_allowed;
     if (rows <= announced || !rounds_.agreed) return rows > announced;
@@ -356,8 +362,8 @@ class Agreeing {
     }
     return true;
   }
-  // Returns whether the rounds of the partition's remainder are among the next that the budget
-  // allows.
+  // Returns whether the rounds of the partition's remainder are among the next rounds that the
+  // budget allows.
   bool RemainderMayGo(PartitionId partition) const {
     if (!record_.EndOf(partition) || !rounds_.floor) return false;
     const int64_t first = WholeRounds(record_.rounds.ends, consumers()) +
@@ -370,7 +376,7 @@ class Agreeing {
     std::vector<int64_t> by_consumer(static_cast<size_t>(consumers()), 0);
     for (const ReaderRecord& reader : record_.readers) {
       if (reader.consumer < 0) continue;
-      // Delivered in the order of rounds, one each.
+      // Rows are delivered in the order of rounds, one per round.
       for (const IndexSet& rows : reader.committed) {
         by_consumer[static_cast<size_t>(reader.consumer)] += rows.size();
       }
@@ -399,7 +405,7 @@ Decision AgreeOnRounds(const IterationRecord& record, IterationContext& context)
 
 namespace {
 
-// Returns the active consumer of that client and process; null if there is none.
+// Returns the active consumer with this client and incarnation; null if there is none.
 const ReaderRecord* FindActiveConsumer(const IterationRecord& record, ClientId client,
                                        Incarnation incarnation) {
   const auto found = record.FindReader(client);
