@@ -17,7 +17,7 @@ struct Row {
 
 using Table = std::array<Row, 17>;
 
-// Indexed by the dtype's number.
+// The index is the dtype's number.
 const Table& Rows() {
   static const Table& table = *new Table{{{"invalid", 0},
                                           {"bool", 1},
@@ -90,8 +90,8 @@ Float16::Float16(float value) {
   } else if (magnitude >= kBeyond16) {
     bits = sign | 0x7c00;
   } else if (magnitude < kSmallestNormal16) {
-    // The sum's last bit is 2^-24, the step of binary16's subnormals: the
-    // addition rounds as wanted.
+    // The last bit of the sum is worth 2^-24, the distance between two subnormals of binary16, so
+    // the addition rounds to the right value.
     const float sum = std::bit_cast<float>(magnitude) + 0.5f;
     bits = static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(sum) - 0x3f000000));
   } else {

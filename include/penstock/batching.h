@@ -45,10 +45,10 @@ class PaddingValue {
   Value value_;
 };
 
-// Padding values by component. Components not named are padded with 0, false or "".
+// Padding values by component. Components that are not named are padded with 0, false or "".
 using PaddingValues = std::vector<std::pair<std::string, PaddingValue>>;
-// Shapes by component. A known dimension is padded to that size, an unknown one to the longest in
-// the batch. Components not named have the shape of the element's spec.
+// Shapes by component. A known dimension is padded to its size; an unknown dimension is padded to
+// the longest in the batch. Components that are not named have the shape in the element's spec.
 using PaddedShapes = std::vector<std::pair<std::string, Shape>>;
 
 struct Padding {
@@ -65,15 +65,16 @@ struct PaddedBatchOptions {
 struct BucketBySequenceLengthOptions {
   PaddedShapes padded_shapes;
   PaddingValues padding_values;
-  // Pads unknown dimensions to the longest length of the bucket (boundary - 1), not to the longest
-  // in the batch. An element whose length reaches the last boundary is then an error in its place.
+  // Pads unknown dimensions to the longest length that the bucket allows (boundary - 1), not to the
+  // longest in the batch. If the length of an element reaches the last boundary, an error then
+  // takes the element's place.
   bool pad_to_bucket_boundary = false;
   bool no_padding = false;  // ragged batches (RaggedBatch)
   bool drop_remainder = false;
-  // In elements, ≥ 0. When more than max_age elements have been read after the oldest one of a
-  // bucket, that bucket becomes a batch although it is not full. Not given: it waits until it is
-  // full or the input ends, and a saved position goes back to the oldest waiting element. Not with
-  // drop_remainder.
+  // In elements, ≥ 0. When more than max_age elements have been read after the oldest element of a
+  // bucket, the bucket becomes a batch although it is not full. Not given: a bucket waits until it
+  // is full or the input ends, and a saved position goes back to the oldest waiting element. Cannot
+  // be combined with drop_remainder.
   std::optional<int64_t> max_age;
 };
 
@@ -90,15 +91,15 @@ struct GroupByWindowOptions {
 
 // What happens to a sequence that is longer than a row.
 enum class TooLong : uint8_t {
-  kError,     // an error in its place
+  kError,     // an error takes its place
   kTruncate,  // each feature is cut to its row's length
-  kSplit,     // cut into pieces of a row's length and a remainder, each its own segment
+  kSplit,     // cut into pieces of a row's length and a rest; each is a segment
 };
 
 struct PackOptions {
-  // How many rows are open at a time. A sequence goes into the oldest row with room. If no row has
-  // room, a new row is opened, and the oldest is returned if that is one too many. With 1, rows
-  // contain the sequences in the input's order.
+  // The number of rows that are open at a time. A sequence goes into the oldest row that has space
+  // for it. If no row has space, a new row is opened; if more rows than this are then open, the
+  // oldest row is returned. With 1, rows contain the sequences in the input's order.
   int64_t open_rows = 1;
   TooLong too_long = TooLong::kError;
   PaddingValues padding_values;  // after the last segment of a row

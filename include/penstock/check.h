@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// For conditions that only a bug in the program can break; never for bad input.
+// Checks conditions that only a bug in the program can break. Never use it for bad input.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
 
-// Aborts with the condition and its place unless the condition holds.
+// If the condition does not hold, prints the condition and its place in the code, and aborts.
 #define PENSTOCK_CHECK(condition)                                                        \
   do {                                                                                   \
     if (!(condition)) [[unlikely]] {                                                     \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An element whose values are on a device: what a replica on a GPU gets from a DistributedIterator
-// (penstock/distributed_dataset.h). Needs no CUDA header: a CUDA stream (cudaStream_t) is passed as
-// the pointer that it is.
+// An element whose values are on a device. A replica on a GPU gets such elements from a
+// DistributedIterator (penstock/distributed_dataset.h). Needs no CUDA header: a CUDA stream
+// (cudaStream_t) is a pointer, and is passed as a void pointer.
 //
 //   // Work queued on `stream` after this sees the values.
 //   PENSTOCK_RETURN_IF_ERROR(batch.ReadyOn(stream));
@@ -30,8 +30,8 @@ class DeviceStream;     // dataplane/memory/device/device.h
 // An element whose values are on a device, or on their way there. Shapes, strings, row splits and
 // sparse indices are on the host. The host never waits for the copy or for the work that reads the
 // values. Destroying the element frees its place on the device, once all work that was queued on
-// the streams that read it is done. Any thread, one at a time. May outlive the iterator it came
-// from.
+// the streams that read it is done. Any thread may use it, one at a time. It may outlive the
+// iterator from which it came.
 class DeviceElement {
  public:
   DeviceElement() = default;
@@ -47,7 +47,7 @@ class DeviceElement {
   // Returns leaf number `i`, as Element does, but raw() is an address on the device, which the host
   // cannot read (except for strings). REQUIRES: i < size().
   Tensor tensor(size_t i) const;
-  // Returns the leaf of that key of a dict; aborts if there is no such key.
+  // Returns the leaf with the key `key` of a dict; aborts if there is no such key.
   Tensor operator[](std::string_view key) const;
 
   // Work queued on `stream` after this call sees the values, even if the copy has not finished yet.
@@ -55,11 +55,11 @@ class DeviceElement {
   // element is destroyed. `stream` is a CUDA stream of this device, which must exist until then;
   // nullptr is the default stream.
   absl::Status ReadyOn(void* stream) const;
-  // Declares that all work on `stream` that reads the values has been queued: the place waits only
-  // for that work. Call it once per stream, after its ReadyOn(). After an error it is unknown how
-  // long the stream reads, so the place is never used again.
+  // Declares that all work on `stream` that reads the values has been queued, so that the place
+  // waits only for this work. Call it once per stream, after ReadyOn() for the stream. After an
+  // error it is unknown how long the stream reads the values, so the place is never used again.
   absl::Status ReadBy(void* stream) const;
-  // The same for streams of a backend, for which calling ReadBy() is required.
+  // The same, for streams of a backend. Such streams require the call of ReadBy().
   absl::Status ReadyOn(DeviceStream& stream) const;
   absl::Status ReadBy(DeviceStream& stream) const;
 
@@ -74,11 +74,11 @@ class DeviceElement {
   Element head_;  // the head alone; its body is on the device
 };
 
-// Counts of one replica's values on the way to its device, since the iterator was made.
+// Counts of the values of one replica that were moved to its device, since the iterator was made.
 struct DeviceCopyStats {
   int device = 0;
   int64_t elements = 0;  // copied from host memory
-  int64_t bytes = 0;     // of the bodies of these
+  int64_t bytes = 0;     // of the bodies of these elements
   int64_t ahead = 0;     // delivered elements whose transfer began before Next() asked for them
   int64_t waits = 0;     // times that Next() found no free place on the device
   int64_t not_page_locked = 0;  // copied from memory that the device cannot read directly
@@ -87,7 +87,7 @@ struct DeviceCopyStats {
   std::string gpu_direct;       // whether a NIC writes directly: "on", "off: " and the reason, …
   int places = 0;               // places on the device for copied elements
   int64_t place_bytes = 0;      // bytes of one place; grows with the elements
-  int64_t grown = 0;            // times it grew; a steady state adds none
+  int64_t grown = 0;            // times that place_bytes grew; a steady state adds none
   int64_t events = 0;           // device events made; a steady state adds none
 };
 using DeviceLandingStats [[deprecated("DeviceCopyStats")]] = DeviceCopyStats;

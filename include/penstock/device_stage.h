@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last steps of preparing a batch, which a GPU does better than the CPUs that made it:
-// converting images from bytes to planes of numbers, padding ragged rows, gathering rows. The
-// network and the bus then carry the smaller form.
+// The last steps in preparing a batch, if a GPU does them better than CPUs: converting images from
+// bytes to planes of numbers, padding ragged rows, gathering rows. The network and the bus then
+// carry the batch in its smaller form.
 //
 //   PENSTOCK_RETURN_IF_ERROR(batch.ReadyOn(stream));
 //   ps::ImagesToPlanes images{.images = batch["image"].raw(), .batch = 64, .height = 224,
@@ -47,7 +47,7 @@ struct ImagesToPlanes {
 // Longer rows are cut off.
 struct RaggedToPadded {
   const void* values = nullptr;
-  // rows + 1 numbers, ascending from 0, in memory that the device reads: its own, or page-locked
+  // rows + 1 numbers, ascending from 0, in memory that the device can read: its own, or page-locked
   // host memory.
   const int64_t* row_splits = nullptr;
   int64_t rows = 0;
@@ -63,14 +63,14 @@ struct GatherRows {
   const void* rows = nullptr;
   int64_t num_rows = 0;
   size_t row_bytes = 0;
-  const int64_t* indices = nullptr;  // in memory that the device reads, as row_splits
+  const int64_t* indices = nullptr;  // in memory that the device can read, like row_splits
   int64_t count = 0;
   void* out = nullptr;
 };
 
 using StageStep = std::variant<ImagesToPlanes, RaggedToPadded, GatherRows>;
 
-// InvalidArgument names the member that is not valid.
+// Checks the step's members. InvalidArgument, with the name of the member, if one is not valid.
 absl::Status CheckStage(const StageStep& step);
 
 // Runs the step on the CPU, on host memory. A device computes the same bits for RaggedToPadded and
@@ -78,7 +78,7 @@ absl::Status CheckStage(const StageStep& step);
 absl::Status RunStage(const StageStep& step);
 
 // Queues the step for device number `device` on `stream` (a cudaStream_t; nullptr: the default
-// stream). Does not wait. NotFound without such a device, Unimplemented in a build whose CUDA
+// stream). Does not wait. NotFound if there is no such device. Unimplemented in a build whose CUDA
 // toolkit had no compiler.
 absl::Status LaunchStage(int device, void* stream, const StageStep& step);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads through the service, as tf.data.experimental.service.distribute, register_dataset and
-// from_dataset_id do.
+// Reads through the service, like distribute, register_dataset and from_dataset_id of
+// tf.data.experimental.service.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ using Keep [[deprecated("AckMode")]] = AckMode;
 
 enum class Visitation : uint8_t {
   kExactlyOnce = 0,
-  // After a failure elements may come again; none is lost. A partition moves without waiting for
-  // its readers' reports.
+  // After a failure elements may come again, but none is lost. A partition moves without waiting
+  // for the reports of its readers.
   kAtLeastOnce = 1,
 };
 
@@ -53,7 +53,7 @@ enum class TargetWorkers : uint8_t {
   kLocal = 2,  // the workers in this process
 };
 
-// What happens to the last elements, at most num_consumers - 1, that do not fill a round.
+// What happens to the last elements if they do not fill a round.
 enum class RemainderPolicy : uint8_t {
   kPad = 0,    // copies, flagged as such, fill the round
   kDrop = 1,   // the elements are dropped, and counted
@@ -64,7 +64,7 @@ using Rests [[deprecated("RemainderPolicy")]] = RemainderPolicy;
 // What all consumers do when a round contains an error.
 enum class RoundErrorPolicy : uint8_t {
   kSkipRound = 0,  // Next() returns the error; the next call continues with the next round
-  kStop = 1,       // reading ends with it
+  kStop = 1,       // reading ends with the error
 };
 using RoundErrors [[deprecated("RoundErrorPolicy")]] = RoundErrorPolicy;
 
@@ -82,17 +82,17 @@ enum class LinkCompression : uint8_t {
 struct FirstComeFirstServed {
   bool fair = false;  // partitions take turns when several have elements
   Visitation visitation = Visitation::kExactlyOnce;
-  // For a job that several readers share. True: elements that this reader has received stay its own
-  // while it lives. The others reach the end without waiting for it to read them, and get none of
-  // them. If it leaves or dies, the elements not yet delivered go to readers that have not reached
-  // their end or that join later. False: a reader that waits gets elements that others hold and do
-  // not read.
+  // For a job that several readers share. True: elements that this reader has received belong to it
+  // while it lives. Other readers get none of these elements, and reach the end without waiting
+  // until this reader has read them. If this reader leaves or dies, its undelivered elements go to
+  // readers that have not reached their end or that join later. False: a reader that waits gets
+  // elements that other readers hold and do not read.
   bool early_end = false;
   friend bool operator==(const FirstComeFirstServed&, const FirstComeFirstServed&) = default;
 };
 
-// A group of readers that need the same elements, as the ranks of a tensor- or pipeline-parallel
-// model do.
+// A group of readers that need the same elements, such as the ranks of a tensor- or
+// pipeline-parallel model.
 struct ConsumerGroup {
   int64_t size = 1;
   int64_t member = 0;  // in [0, size): the number of this reader
@@ -106,22 +106,23 @@ struct CoordinatedRounds {
   int64_t num_consumers = 1;
   RemainderPolicy remainder_policy = RemainderPolicy::kPad;
   RoundErrorPolicy on_error = RoundErrorPolicy::kSkipRound;
-  // `size` readers have this consumer_index, and each gets all its elements. A worker prepares an
-  // element once for all of them. Over shm it sends the element once, and they read it in place
-  // (64 KiB or more). Where a step or an element names its consumer, each member counts as one:
-  // consumer_index * size + member of num_consumers * size.
+  // `size` readers have this consumer_index, and each of them gets all elements of the consumer. A
+  // worker prepares an element once for the whole group. Over shm, it sends an element of 64 KiB or
+  // more once, and the members read it in place. Where a step or an element names its consumer,
+  // each member counts as a consumer: number consumer_index * size + member of num_consumers *
+  // size.
   ConsumerGroup group;
   friend bool operator==(const CoordinatedRounds&, const CoordinatedRounds&) = default;
 };
 
-// The same order in every run, on any number of workers and after any failure: one element of each
-// partition in turn, skipping partitions that have ended. For one reader at a time, or for several
-// consumers, each of which gets its part of that order (step_token.h). Not in mode OFF, where the
-// order would depend on the number of workers.
+// The same order in every run, on any number of workers and after any failure: one element from
+// each partition in turn; partitions that have ended are skipped. For one reader at a time, or for
+// several consumers, each of which gets its part of the order (step_token.h). Not in mode OFF,
+// where the order would depend on the number of workers.
 struct DeterministicOrder {
-  // The number of partitions that the elements are divided into and merged from. The order depends
-  // on it, and the job can use at most this many permits of workers. 0: 8 in mode DYNAMIC; the
-  // number of shards in FILE, DATA, FILE_OR_DATA and HINT.
+  // The number of partitions into which the elements are divided and from which they are merged.
+  // The order depends on this number, and the job can use at most this many permits of workers. 0:
+  // 8 in mode DYNAMIC; the number of shards in FILE, DATA, FILE_OR_DATA and HINT.
   int64_t partitions = 0;
   int64_t consumer_index = 0;  // in [0, num_consumers)
   int64_t num_consumers = 0;   // 0: one reader at a time; otherwise a job_name is required
@@ -129,9 +130,9 @@ struct DeterministicOrder {
 };
 
 // Trainers, each with its own id, read the same elements from one sliding window. Requires a
-// job_name and an infinite dataset; not with ack_mode = on_commit.
+// job_name and an infinite dataset. Cannot be combined with ack_mode = on_commit.
 struct CrossTrainerCache {
-  std::string trainer_id;  // readers of one id share its elements
+  std::string trainer_id;  // readers with the same id share the elements of that trainer
   bool fair = false;       // as in FirstComeFirstServed
   friend bool operator==(const CrossTrainerCache&, const CrossTrainerCache&) = default;
 };
@@ -139,8 +140,8 @@ struct CrossTrainerCache {
 using DeliveryMode =
     std::variant<FirstComeFirstServed, CoordinatedRounds, DeterministicOrder, CrossTrainerCache>;
 
-// How a reader merges the elements of all partitions: FirstComeFirstServed, the same with `fair`,
-// and DeterministicOrder.
+// How a reader merges the elements of all partitions: kAny is FirstComeFirstServed, kFair is
+// FirstComeFirstServed with `fair`, kDeterministic is DeterministicOrder.
 enum class MergeOrder : uint8_t { kAny = 0, kFair = 1, kDeterministic = 2 };
 
 // Limits of one job; 0: no limit.
@@ -166,7 +167,8 @@ struct DistributeOptions {
   // "local", "shm", "tcp", "grpc", a protocol that a library registers, or "auto": the protocols
   // that the worker's config names, then the best one that both sides can use. Empty:
   // PENSTOCK_DATA_TRANSFER_PROTOCOL, else [client] of the file PENSTOCK_CONFIG, else "auto". A
-  // named protocol is never silently replaced: NotFound, unless `fallback` lists others.
+  // named protocol is never silently replaced: NotFound if it cannot be used, unless `fallback`
+  // lists others.
   std::string data_transfer_protocol;
   // Protocols to try next, in this order. Empty: PENSTOCK_FALLBACK (comma-separated), else the
   // file's.
@@ -174,7 +176,8 @@ struct DistributeOptions {
   // Fixed when the job is created. Not given: kOnDelivery.
   std::optional<AckMode> ack_mode;
   MovedField<AckMode> keep;  // before 0.9, until the next release: ack_mode
-  // Which elements this reader gets, and in which order. All readers of a job give the same kind:
+  // Which elements this reader gets, and in which order. All readers of a job must give the same
+  // kind of delivery:
   //   {.job_name = "train", .delivery = CoordinatedRounds{.consumer_index = 0, .num_consumers = 4}}
   DeliveryMode delivery;
   // The fields of `delivery` before 0.9, each with its old meaning. They are read until the next
@@ -202,7 +205,8 @@ struct DistributeOptions {
   std::optional<uint64_t> seed;
 };
 
-// Parses "parallel_epochs" or "distributed_epoch"; InvalidArgument lists both.
+// Parses "parallel_epochs" or "distributed_epoch". InvalidArgument, with both names, for any other
+// text.
 absl::StatusOr<ShardingPolicy> ProcessingModeFromName(std::string_view name);
 
 struct RegisterOptions {
@@ -212,12 +216,12 @@ struct RegisterOptions {
 };
 
 // Registers a dataset and returns its id. An equal definition gets the id that it already has.
-// InvalidArgument if a different definition has the given id, naming the first node that differs.
+// InvalidArgument, with the first node that differs, if a different definition has the given id.
 absl::StatusOr<std::string> RegisterDataset(std::string_view service, const Dataset& dataset,
                                             RegisterOptions options = {});
 
 // Returns a dataset that this or another process registered earlier. NotFound for an id that the
-// dispatcher does not know. Without `element_spec` the dispatcher is asked for it.
+// dispatcher does not know. Without `element_spec`, the spec is requested from the dispatcher.
 absl::StatusOr<Dataset> FromDatasetId(std::string_view dataset_id, DistributeOptions options,
                                       std::optional<Spec> element_spec = std::nullopt);
 

@@ -8,10 +8,10 @@
 //   ps::DistributeDataset(group, dataset)); for (absl::StatusOr<ps::DistributedValues>& values :
 //   batches.Elements()) …
 //
-// All replicas make the same number of steps. If a process cannot know how many steps the others
-// make, the processes of a connected group (ReplicaGroup::Connect, FromNccl) agree on each step. In
-// a group that is not connected, DistributeDataset() refuses such a dataset with an error that
-// names the remedies.
+// All replicas make the same number of steps. If a process cannot know how many steps the other
+// processes make, the processes of a connected group (ReplicaGroup::Connect, FromNccl) agree on
+// each step. In a group that is not connected, DistributeDataset() refuses such a dataset with an
+// error that names the remedies.
 #pragma once
 
 #include <cstddef>
@@ -43,10 +43,10 @@ namespace penstock {
 // (ReplicationMode). A dataset read through a named or coordinated job is already divided and is
 // never sharded again.
 enum class AutoShardPolicy : int8_t {
-  kOff = -1,  // every pipeline reads all of it
+  kOff = -1,  // every pipeline reads the whole dataset
   kAuto = 0,  // kData; kFile if the data has no end and there are enough files
   kFile = 1,  // pipeline i reads files i, i + n, …
-  kData = 2,  // each reads everything and takes its parts of each batch, which stays whole
+  kData = 2,  // each pipeline reads all batches, and takes its parts of each
   kHint = 3,  // divides at the Shard of kShardHint (penstock/sharding.h)
 };
 
@@ -55,7 +55,7 @@ enum class PartialBatches : uint8_t {
   kEmpty = 0,   // replicas without data get batches of 0 rows
   kDrop = 1,    // all replicas leave the step out
   kPad = 2,     // rows from the front of the data fill up each batch, with weight 0
-  kRepeat = 3,  // as kPad, but the rows count
+  kRepeat = 3,  // like kPad, but the added rows count
   kError = 4,   // all replicas get OutOfRange instead of the step, and the data ends
 };
 
@@ -68,28 +68,28 @@ struct InputOptions {
   AutoShardPolicy auto_shard = AutoShardPolicy::kAuto;
   PartialBatches partial_batches = PartialBatches::kEmpty;
   ReplicationMode replication_mode = ReplicationMode::kPerWorker;
-  // The number of steps of one pass, for all replicas. If there is less data, partial_batches says
-  // how it is filled up (kDrop: OutOfRange); further data is not read. Not given: as many steps as
-  // the data has.
+  // The number of steps of one pass, for all replicas. If the data has fewer steps, partial_batches
+  // determines how the missing ones are filled up (kDrop: OutOfRange). If it has more, they are not
+  // read. Not given: as many steps as the data has.
   std::optional<int64_t> steps;
   int64_t per_replica_buffer_size = 1;  // batches prepared in advance; 0: none
-  // Values of replicas on GPUs are copied to the GPU (DistributedValues::on_device); false leaves
-  // them in host memory. FailedPrecondition if this process has no such GPU.
+  // True: values of replicas on GPUs are copied to the GPU (DistributedValues::on_device);
+  // FailedPrecondition if this process has no such GPU. False: all values stay in host memory.
   bool fetch_to_device = true;
   // This many consecutive replicas of a process get the same element (ranks of tensor or pipeline
   // parallelism). The element is read once for them. Each device copies it from the same slot in
   // host memory, which is returned after the last copy. Elements in host memory are then shared and
-  // read-only. Batches are cut, jobs are coordinated and steps are agreed on as if each set of
-  // these replicas were one replica. InvalidArgument if the number does not divide the replicas of
-  // every process.
+  // read-only. When batches are cut, jobs are coordinated and steps are agreed on, each set of
+  // these replicas counts as one replica. InvalidArgument if this number does not divide the number
+  // of replicas of every process.
   int replicas_per_element = 1;
-  // The seed of the passes. Not given: each pass draws a new one. In a group of several processes
-  // it is then the same in all of them, derived from the launch, the dataset and the number of the
-  // pass.
+  // The seed of the passes. Not given: each pass draws a new one. In a group of several processes,
+  // the drawn seed is the same in all processes: it is derived from the launch, the dataset and the
+  // number of the pass.
   std::optional<uint64_t> seed;
 };
 
-// Describes the pipeline whose dataset a dataset function makes.
+// Describes the pipeline for which a dataset function makes the dataset.
 struct InputContext {
   int num_input_pipelines = 1;
   int input_pipeline_id = 0;
@@ -107,12 +107,12 @@ class PerReplicaSpec {
 
   size_t size() const { return specs_.size(); }
   const Spec& operator[](size_t replica) const { return specs_[replica]; }
-  // Returns OK if values that `other` describes fit where this spec is expected. InvalidArgument
-  // for a different number of replicas, or naming the replica and the leaf that do not fit.
+  // Returns OK if values that `other` describes fit where this spec is expected. InvalidArgument if
+  // the numbers of replicas differ, or, with the replica and the leaf, if a leaf does not fit.
   absl::Status Admits(const PerReplicaSpec& other) const;
   absl::Status Admits(const DistributedValues& values) const;
-  // Returns the tightest spec that admits both. InvalidArgument for different numbers of replicas,
-  // nests or dtypes.
+  // Returns the tightest spec that admits all values of both specs. InvalidArgument if the numbers
+  // of replicas, nests or dtypes differ.
   absl::StatusOr<PerReplicaSpec> MostGeneral(const PerReplicaSpec& other) const;
   // Returns the nest with PerReplicaSpec(…) at its leaves; for a single replica its plain spec.
   std::string ToString() const;
@@ -146,7 +146,7 @@ class DistributedValues {
   const DeviceElement& on_device(size_t replica) const { return on_devices_[replica]; }
   DeviceElement& on_device(size_t replica) { return on_devices_[replica]; }
   // FailedPrecondition unless is_on_device() is `expected` for every replica. The message names the
-  // replica and `what`, the caller that needs it.
+  // replica, and the caller, which is given as `what`.
   absl::Status CheckOnDevice(bool expected, std::string_view what) const;
   [[deprecated("CheckOnDevice")]] absl::Status CheckLanded(bool landed,
                                                            std::string_view what) const {
@@ -187,14 +187,15 @@ class DistributedIteratorImpl {
   virtual std::vector<DeviceCopyStats> CopyStats() const = 0;
 };
 
-// Reads a distributed dataset step by step. Next(), Save() and Restore() are for one thread at a
-// time and not inside Run(); Stop() is for any thread. Destroying the iterator stops it.
+// Reads a distributed dataset step by step. One thread at a time may call Next(), Save() and
+// Restore(), but not inside Run(). Any thread may call Stop(). The destructor stops the iterator.
 //
 // In a connected group the first Next() checks that all processes have the same dataset, job,
-// policy and step. FailedPrecondition names the processes that differ, and in what.
+// policy and step. If not, it returns FailedPrecondition with the processes that differ, and in
+// what.
 //
-// Where the processes agree on each step: if an iterator is destroyed before its end, or its
-// process dies, the other processes' iterators end with Unavailable naming that process. Under
+// If the processes agree on each step, and one process dies or destroys its iterator before the
+// end, the iterators of the other processes end with Unavailable, which names that process. Under
 // kDrop and kError each Next() waits for the answers of all processes. Under the other policies
 // only a process without data waits.
 class DistributedIterator {
@@ -203,8 +204,8 @@ class DistributedIterator {
       : impl_(std::move(impl)) {}
 
   // Returns the next step's values, or nullopt at the end and ever after. The end comes at the same
-  // step for all replicas. An error of one replica is the error of the step; reading may continue
-  // after it under the rules of Iterator::Next().
+  // step for all replicas. An error of one replica is the error of the step. Reading may continue
+  // after it, according to the rules of Iterator::Next().
   absl::StatusOr<std::optional<DistributedValues>> Next() { return impl_->Next(); }
   // Same as Iterator::CheckStep().
   absl::Status CheckStep(int64_t step) const { return impl_->CheckStep(step); }
@@ -269,7 +270,7 @@ class DistributedDataset {
  public:
   const ReplicaGroup& group() const;
   PerReplicaSpec element_spec() const;
-  Cardinality cardinality() const;  // of the dataset given, counted in its own elements
+  Cardinality cardinality() const;  // of the original dataset, counted in its own elements
   // The number of steps of one pass; kUnknown if only reading shows it.
   Cardinality steps() const;
   std::string Explain() const;  // each local pipeline as a tree of nodes
@@ -286,7 +287,8 @@ class DistributedDataset {
   // replicas whose values stay in host memory. InvalidArgument if `depth` is below 0 or above 1024.
   absl::StatusOr<DistributedDataset> PrefetchToDevice(int depth) const;
 
-  // Starts at the front. Each pass has a new order if the dataset reshuffles each pass.
+  // Makes an iterator that starts at the beginning. Each pass has a new order if the dataset
+  // reshuffles in each pass.
   absl::StatusOr<DistributedIterator> MakeIterator() const;
   DistributedRange Elements() const { return DistributedRange(MakeIterator()); }
 
@@ -308,10 +310,11 @@ class DistributedDataset {
 };
 
 // Distributes `dataset`, which yields global batches of G rows. Of n replicas, the first G mod n
-// get ceil(G / n) rows of a batch and the others floor(G / n). The larger parts move on to other
-// replicas from step to step, and a batch with too few rows is filled up from the next one. Under
-// AutoShardPolicy::kData neither happens. If G cannot be known in advance, each batch is cut into n
-// parts by the same rule. A single replica gets the dataset's elements as they are.
+// get ceil(G / n) rows of a batch and the others floor(G / n). From step to step, the larger parts
+// move on to other replicas, and a batch with too few rows is filled up from the next batch. Under
+// AutoShardPolicy::kData, the parts do not move and batches are not filled up. If G cannot be known
+// in advance, each batch is cut into n parts by the same rule. A single replica gets the dataset's
+// elements as they are.
 //
 // In a group of several pipelines, a dataset that reads through Distribute
 //   with a job_name is shared by the pipelines and not sharded again;
@@ -325,8 +328,9 @@ absl::StatusOr<DistributedDataset> DistributeDataset(const ReplicaGroup& group,
                                                      const Dataset& dataset,
                                                      InputOptions options = {});
 
-// Calls `fn` for the dataset of each local pipeline. Its elements are batches for one replica each,
-// which are neither cut nor sharded. All these datasets must have one element_spec.
+// Calls `fn` for each local pipeline, to make the pipeline's dataset. The elements of this dataset
+// are batches for one replica each, which are neither cut nor sharded. All these datasets must have
+// one element_spec.
 absl::StatusOr<DistributedDataset> DistributeDatasetsFromFunction(
     const ReplicaGroup& group, const std::function<Dataset(const InputContext&)>& fn,
     InputOptions options = {});

@@ -52,8 +52,8 @@ inline constexpr DType kComplex64 = DType::kComplex64;
 inline constexpr DType kComplex128 = DType::kComplex128;
 inline constexpr DType kString = DType::kString;
 
-// IEEE 754 binary16, and the upper half of binary32, as bits. Conversions round to nearest, ties to
-// even; NaN stays NaN.
+// Values of float16 (IEEE 754 binary16) and bfloat16 (the upper half of binary32), as bits.
+// Conversions round to nearest, ties to even; NaN stays NaN.
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
@@ -75,7 +75,7 @@ size_t SizeOf(DType dtype);
 // Returns "float32", as NumPy and tf.data write it; "invalid" for an unknown number.
 const std::string& Name(DType dtype);
 
-// Returns the dtype of that name; InvalidArgument lists the known names.
+// Returns the dtype with this name. InvalidArgument, with the known names, for any other name.
 absl::StatusOr<DType> DTypeFromName(std::string_view name);
 
 // Returns true for the listed dtypes other than kInvalid. Use it for untrusted numbers.

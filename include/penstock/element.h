@@ -17,8 +17,8 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Identifies an element. (iteration, partition, index) identifies it permanently; placement, round
-// and consumer say how it was delivered.
+// Identifies an element. (iteration, partition, index) identifies the element permanently.
+// Placement, round and consumer describe how it was delivered.
 struct Identity {
   JobId job;
   IterationId iteration;
@@ -30,10 +30,10 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// A loan on a block that holds one element (docs/element.md). Moving passes the loan on. Destroying
-// the last handle returns the slot, on any thread. An element keeps its pool alive, and may outlive
-// the iterator and the client that it came from. Do not use it in a forked child: the slot belongs
-// to the parent.
+// A loan of a slot whose block holds one element (docs/element.md). Moving passes the loan on.
+// Destroying the last handle returns the slot, on any thread. An element keeps its pool alive, and
+// may outlive the iterator and the client from which it came. Do not use it in a forked child: the
+// slot belongs to the parent.
 class Element {
  public:
   Element() = default;
@@ -60,15 +60,16 @@ class Element {
   size_t size() const { return spec_.leaves().size(); }
   // Returns leaf number `i` in the order of spec().leaves(). REQUIRES: i < size().
   Tensor tensor(size_t i) const;
-  // Returns the leaf of that key of a dict; aborts on a missing key, which is a bug in the program
-  // since the spec is known. Use Find() for keys that are not known to exist.
+  // Returns the leaf with this key of a dict. Aborts if there is no such key: this is a bug in the
+  // program, because the spec is known. Use Find() for keys that may not exist.
   Tensor operator[](std::string_view key) const;
   absl::StatusOr<Tensor> Find(std::string_view key) const;
 
   Identity identity() const;
   void set_identity(const Identity& identity);  // REQUIRES: !IsShared()
 
-  // Returns the values of leaf `i` for writing in place. REQUIRES: not shared; the dtype is T's.
+  // Returns the values of leaf `i` for writing in place. REQUIRES: !IsShared(); T is the C++ type
+  // of the leaf's dtype.
   template <class T>
   absl::Span<T> mutable_data(size_t i) {
     absl::Span<const T> values = tensor(i).template data<T>();
@@ -77,9 +78,9 @@ class Element {
 
   // True while another handle reads the same block; the block is then read-only.
   bool IsShared() const { return loan_.IsShared(); }
-  // Returns another handle on the same block, which makes the block read-only.
+  // Returns another handle on the same block. This makes the block read-only.
   Element Share() const { return Element(loan_.Share(), block_, spec_); }
-  // Copies the values into a block of their own. ResourceExhausted without memory.
+  // Copies the values into a block of their own. ResourceExhausted if there is not enough memory.
   absl::StatusOr<Element> Copy() const;
 
   // Returns head and body as they are in memory; see docs/element.md.

@@ -11,8 +11,8 @@
 namespace penstock {
 
 // Returns the tree of Dataset::Explain() with the counts, seconds and tuned settings of each node.
-// `stats` come from an iterator of an equal dataset. Nodes that `stats` does not name are shown
-// without them.
+// `stats` must come from an iterator of an equal dataset. Nodes that `stats` does not name are
+// shown without measurements.
 std::string Explain(const Dataset& dataset, const IteratorStats& stats);
 
 }  // namespace penstock

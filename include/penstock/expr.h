@@ -28,8 +28,8 @@ namespace penstock {
 struct FunctionDef;  // dataplane/dataset/expr/function.h
 
 // A value in a function that is being traced: a leaf or a nest of leaves. Cheap to copy. A mistake
-// (dtypes that do not match, a missing key) does not throw. The result is an Expr with an error
-// status, which the dataset reports.
+// (dtypes that do not match, a missing key) does not throw an exception: the result is an Expr with
+// an error status, which the dataset reports.
 class Expr {
  public:
   // A constant scalar of the C++ value's dtype. In arithmetic, an integer or floating-point literal
@@ -141,15 +141,16 @@ Expr BroadcastTo(const Expr& x, std::vector<int64_t> dims);
 Expr Tile(const Expr& x, std::vector<int64_t> multiples);
 Expr Reverse(const Expr& x, std::vector<int> axes);
 
-// A size of -1 extends to the end.
+// A size of -1 means up to the end.
 Expr Slice(const Expr& x, std::vector<int64_t> begin, std::vector<int64_t> size);
-// Python's begin:end:step, cut to the tensor. A missing begin or end is open.
+// Python's begin:end:step, cut to the size of the tensor. Without begin or end, the range is open
+// at that side.
 struct SliceRange {
   std::optional<int64_t> begin = std::nullopt;
   std::optional<int64_t> end = std::nullopt;
   int64_t step = 1;
 };
-// One range for each of the first axes; the other axes stay whole.
+// Slices the first axes, with one range for each. The other axes stay whole.
 Expr StridedSlice(const Expr& x, std::vector<SliceRange> ranges);
 Expr Gather(const Expr& x, const Expr& indices, int axis = 0);
 
@@ -206,7 +207,7 @@ Expr StringLower(const Expr& x);  // ASCII letters only
 Expr StringUpper(const Expr& x);
 Expr StringStrip(const Expr& x);  // ASCII whitespace at both ends
 Expr StringToNumber(const Expr& x, DType dtype);
-// Numbers as text with `precision` digits after the point; -1: the fewest that identify the value.
+// Numbers as text with `precision` digits after the point; -1: as few digits as identify the value.
 Expr AsString(const Expr& x, int precision = -1);
 // Patterns are in RE2 syntax. \1 … \9 in the rewrite stand for groups.
 Expr RegexFullMatch(const Expr& x, std::string_view pattern);
@@ -226,13 +227,14 @@ Expr FromRowLengths(const Expr& values, const Expr& lengths);
 
 // --- Randomness: depends on the dataset's seed and the element's number -----------
 
-// Uniform values in [low, high): float32, float64, int32 or int64, as the bounds are.
+// Uniformly distributed values in [low, high), of the bounds' dtype: float32, float64, int32 or
+// int64.
 Expr RandomUniform(std::vector<int64_t> dims, const Expr& low = 0.0f, const Expr& high = 1.0f);
 Expr RandomNormal(std::vector<int64_t> dims, double mean = 0, double stddev = 1,
                   DType dtype = kFloat32);
 
-// Calls a function registered with PENSTOCK_REGISTER_MAP in the program that runs it, this one or a
-// worker (penstock/register.h).
+// Calls a function that was registered with PENSTOCK_REGISTER_MAP (penstock/register.h). It must be
+// registered in the program in which the call runs: this program or a worker.
 Expr Call(std::string_view function, const Expr& x);
 
 }  // namespace penstock

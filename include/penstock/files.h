@@ -15,8 +15,8 @@ namespace penstock {
 
 struct FilesConfig {
   // --- S3 ----------------------------------------------------------------------
-  // "http://minio:9000". Empty: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, else Amazon's endpoint of
-  // the region.
+  // The address of the service, such as "http://minio:9000". Empty: AWS_ENDPOINT_URL_S3 or
+  // AWS_ENDPOINT_URL, or else Amazon's endpoint of the region.
   std::string s3_endpoint;
   // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's region, else us-east-1.
   std::string s3_region;
@@ -36,12 +36,13 @@ struct FilesConfig {
   // --- Reading ahead ---------------------------------------------------------------
   int64_t range_bytes = 4 << 20;  // per request
   int ranges_ahead = 4;           // per file, requested or waiting to be read
-  // For the whole process. Each file that is read in order may fetch one range beyond it.
+  // The limit for the whole process. Each file that is read in order may fetch one range beyond it.
   int64_t read_ahead_bytes = 256 << 20;
 };
 
 // Sets the configuration of this process, in place of the environment and the settings file.
-// InvalidArgument names an invalid field. FailedPrecondition after a remote file has been named.
+// InvalidArgument, with the name of the field, if a field is invalid. FailedPrecondition once a
+// remote file has been named.
 absl::Status ConfigureFiles(FilesConfig config);
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash that is equal on every machine and in every release: FNV-1a, 64 bits (Fowler, Noll, Vo;
-// www.isthe.com/chongo/tech/comp/fnv). It identifies data; it does not protect against forgery.
+// A hash function with the same results on every machine and in every release: FNV-1a, 64 bits
+// (Fowler, Noll, Vo; www.isthe.com/chongo/tech/comp/fnv). A hash identifies data, but does not
+// protect against forgery.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace penstock {
 
 inline constexpr uint64_t kFingerprintSeed = 0xcbf29ce484222325;  // FNV's offset basis
 
-// Returns the hash of `bytes`. For several pieces, the hash of one is the seed of the next.
+// Returns the hash of `bytes`. To hash several pieces, pass the hash of each piece as the seed for
+// the next.
 constexpr uint64_t Fingerprint(absl::string_view bytes, uint64_t seed = kFingerprintSeed) {
   for (char byte : bytes) {
     seed ^= static_cast<uint8_t>(byte);

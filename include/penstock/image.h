@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on images, for lambdas over Expr. MapChain in map.h has them as steps. docs/images.md
-// states the convention that each follows.
+// Operations on images, for lambdas over Expr. MapChain in map.h has the same operations as steps.
+// docs/images.md states the convention that each operation follows.
 //
 // An image is [height, width, channels]. Operations that only move pixels take any dtype of fixed
-// size. The others take uint8 (0 to 255) and float32, which is 0 to 1 where its range matters.
-// Sizes are in pixels. An argument that does not fit is InvalidArgument: when the function is
-// traced if the shape is known then, else with the element.
+// size. The others take uint8 (0 to 255) and float32 (0 to 1, where the range matters). Sizes are
+// in pixels. An argument that does not fit is InvalidArgument. If the shape is known when the
+// function is traced, the error comes then; otherwise it comes in place of the element.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ enum class JpegScaling : uint8_t {
   kDct,    // let the decoder scale by powers of two first: faster, not exact
 };
 
-// What happens to the EXIF orientation of the camera.
+// What happens to the camera's orientation, as stored in EXIF.
 enum class Orientation : uint8_t {
-  kAsStored,  // it is ignored, as in tf.io.decode_image and torchvision unless asked
+  kAsStored,  // it is ignored, as tf.io.decode_image and torchvision do by default
   kUpright,   // the image is rotated and mirrored; crops are of the upright image
 };
 
@@ -42,7 +42,7 @@ struct DecodeOptions {
 // from ReadFile.
 Expr DecodeJpegImage(const Expr& bytes, DecodeOptions options = {});
 Expr DecodePngImage(const Expr& bytes, DecodeOptions options = {});
-// Decodes JPEG or PNG, by the first bytes, to 1 or 3 channels of uint8.
+// Decodes JPEG or PNG, whichever the first bytes show, to 1 or 3 channels of uint8.
 Expr DecodeImage(const Expr& bytes, DecodeOptions options = {});
 
 // --- Sizes -------------------------------------------------------------------
@@ -97,7 +97,8 @@ Expr AdjustSaturation(const Expr& image, double factor);
 // Rotates the hue by `delta` of the full circle, -0.5 to 0.5.
 Expr AdjustHue(const Expr& image, double delta);
 
-// Factors are drawn from 1 - x to 1 + x (not below 0), the hue from -x to x. 0 leaves a step out.
+// For a member with value x, the factor is drawn from 1 - x to 1 + x (but not below 0); the hue is
+// drawn from -x to x. 0 leaves the step out.
 struct ColorJitterOptions {
   double brightness = 0, contrast = 0, saturation = 0;
   double hue = 0;  // up to 0.5

@@ -16,9 +16,9 @@
 namespace penstock {
 
 struct IteratorOptions {
-  // Sets the seeds that the dataset leaves open, and makes the first epoch 0. Not given: random
-  // seeds, and each iterator over a Dataset is the next epoch (ShuffleOptions). The state contains
-  // both.
+  // The seed for all nodes for which the dataset gives none; if it is given, the first epoch is 0.
+  // Not given: random seeds, and each iterator over a Dataset is the next epoch (ShuffleOptions). A
+  // state contains the seeds and the epoch.
   std::optional<uint64_t> seed;
 };
 
@@ -56,8 +56,8 @@ class IteratorImpl {
   virtual IteratorStats Stats() const = 0;
 };
 
-// Reads a dataset. Next() and Restore() are for one thread at a time; Save(), Commit() and Stop()
-// for any. Destroying an iterator stops it.
+// Reads a dataset. One thread at a time may call Next() and Restore(); any thread may call Save(),
+// Commit() and Stop(). The destructor stops the iterator.
 class Iterator {
  public:
   explicit Iterator(std::unique_ptr<IteratorImpl> impl) : impl_(std::move(impl)) {}
@@ -67,29 +67,28 @@ class Iterator {
   // FailedPrecondition (the session is lost). DeadlineExceeded loses nothing.
   absl::StatusOr<std::optional<Element>> Next() { return Next(absl::InfiniteFuture()); }
   absl::StatusOr<std::optional<Element>> Next(absl::Time deadline) { return impl_->Next(deadline); }
-  // Checks that the next element is that of the trainer's step `step`, counted from 0 or from the
-  // restored state. OutOfRange with both numbers otherwise.
+  // Checks that the next element belongs to the trainer's step `step`, counted from 0 or from the
+  // restored state. If it does not, returns OutOfRange with both numbers.
   absl::Status CheckStep(int64_t step) const { return impl_->CheckStep(step); }
   [[deprecated("CheckStep")]] absl::StatusOr<std::optional<Element>> Next(int64_t step) {
     if (absl::Status next = CheckStep(step); !next.ok()) return next;
     return Next();
   }
 
-  // Returns the position after the last element that Next() returned. Exact: an iterator of an
-  // equal dataset that restores it continues with the next element.
+  // Returns the position after the last element that Next() returned. The position is exact: an
+  // iterator of an equal dataset that restores it continues with the next element.
   absl::StatusOr<State> Save() { return impl_->Save(); }
-  // Moves to a saved position. InvalidArgument if the state is of a different dataset (naming the
-  // first node that differs) or is not a state at all.
+  // Moves to a saved position. InvalidArgument if the state is not valid, or, with the first node
+  // that differs, if it belongs to a different dataset.
   absl::Status Restore(const State& state) { return impl_->Restore(state); }
-  // Declares a saved state durable: the elements it contains are never delivered again, to any
-  // reader. The state is durable at the dispatcher when this returns OK. In process it only checks:
-  // FailedPrecondition unless this iterator restored the state in its last Restore(), or has saved
-  // it since.
+  // Declares a saved state durable: the elements that it contains are never delivered again, to any
+  // reader. When this returns OK, the commit is durable at the dispatcher. An iterator that reads
+  // in process only checks the state: FailedPrecondition unless this iterator restored it in its
+  // last Restore(), or has saved it since.
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
 
   // Ends reading; a waiting Next() returns Cancelled. Elements already returned stay valid. Returns
-  // within `bound`; DeadlineExceeded if something is still running then (it ends in the
-  // background).
+  // within `bound`; DeadlineExceeded if work is still running then, which ends in the background.
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
 
   // Returns the work of each node in this process so far. Nodes before a Distribute run in the

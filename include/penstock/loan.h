@@ -13,7 +13,7 @@ namespace penstock {
 
 struct Slot;
 
-// The lender of slots. Must live until every slot it lent is back.
+// The lender of slots. Must live until all slots that it lent have been returned.
 class SlotOwner {
  public:
   // Takes back a slot. Called once, when the slot's last holder is destroyed. Any thread; must not
@@ -33,11 +33,11 @@ struct Slot {
   std::atomic<int> holders{0};
 };
 
-// A holder of a slot. Moving passes it on; Share() makes another holder.
+// A holder of a slot. Moving passes the holder on; Share() makes another holder of the same slot.
 class Loan {
  public:
   Loan() = default;
-  // Takes over a slot whose count of holders already includes this holder.
+  // Becomes a holder of a slot whose count of holders already includes this one.
   explicit Loan(Slot* slot) : slot_(slot) {}
   Loan(Loan&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
   Loan& operator=(Loan&& other) noexcept {

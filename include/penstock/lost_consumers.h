@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports which other consumers of a coordinated read are lost, while the trainer's own threads are
-// blocked elsewhere. When a rank dies, the others wait in a collective that never ends and do not
-// call Next().
+// blocked elsewhere. When a rank dies, the other ranks wait in a collective that never ends, and do
+// not call Next().
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto on_lost, ps::OnLostConsumer::Start([&](const ps::LostConsumer&
 //   lost) {
@@ -42,9 +42,10 @@ struct LostConsumer {
 std::string_view LostConsumerStateName(LostConsumer::State state);  // "silent", "ended", …
 
 // A queue of the changes, in order, in all jobs that this process reads while the watch exists. A
-// consumer that was lost before this process joined the job is not reported, since it may be coming
-// back. If it is later declared dead or returns, that is reported. If this process is several
-// consumers of a job, each of them reports the others separately. Any thread.
+// consumer that was lost before this process joined the job is not reported, because it may be
+// about to return. It is reported if it is later declared dead or returns. If this process has
+// several consumers of a job, each of them reports the other consumers separately. Any thread may
+// call any method.
 class LostConsumerWatch {
  public:
   LostConsumerWatch();
@@ -62,8 +63,8 @@ class LostConsumerWatch {
   const std::shared_ptr<Changes> changes_;
 };
 
-// A thread that calls a function for each change, one call at a time. The function may block. The
-// destructor waits for a running call.
+// Calls a function for each change, one call at a time, on a thread of its own. The function may
+// block. The destructor waits for a running call.
 class OnLostConsumer {
  public:
   // ResourceExhausted if no thread can be started.

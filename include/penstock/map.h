@@ -22,8 +22,8 @@ namespace penstock {
 
 class Dataset;
 
-// A function over elements that is not bound to a spec yet. It is made from any callable Expr →
-// Expr.
+// A function over elements that is not bound to a spec yet. It is made from any callable that takes
+// an Expr and returns an Expr.
 class MapFunction {
  public:
   // clang-format off
@@ -63,8 +63,8 @@ using StateFunction = std::function<Expr(Expr state, Expr element)>;
 Expr ReadFile(const Expr& name);
 // The values of a scalar string, little endian. The first dimension may be -1.
 Expr DecodeRaw(const Expr& bytes, DType dtype, std::vector<int64_t> dims);
-// Parses a tf.train.Example from a scalar string into a dict of these features. InvalidArgument
-// names a feature that is missing or of a different kind.
+// Parses a tf.train.Example from a scalar string into a dict of these features. InvalidArgument,
+// with the name of the feature, if a feature is missing or has a different kind.
 Expr ParseExampleProto(const Expr& serialized,
                        std::vector<std::pair<std::string, TensorSpec>> features);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field of an options struct that another field replaces. It can only be set, like a T, until the
-// next release, and the compiler warns.
+// A field of an options struct that another field replaces. Until the next release it can still be
+// set like a T, but not read, and the compiler warns.
 #pragma once
 
 #include <concepts>
@@ -31,7 +31,8 @@ template <class T>
 class MovedField {
  public:
   MovedField() = default;
-  // Can be made like a T: from a value, an optional, a list of items, or a list of members.
+  // Can be made from everything from which a T can be made: a value, an optional, a list of items,
+  // or a list of members.
   template <class U = T>
     requires std::convertible_to<U, T>
   PENSTOCK_MOVED MovedField(U&& value) : value_(std::forward<U>(value)) {}  // NOLINT

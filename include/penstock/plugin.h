@@ -38,7 +38,7 @@ using Param = std::variant<int64_t, double, bool, std::string, std::vector<int64
                            std::vector<double>, std::vector<std::string>>;
 using Params = std::map<std::string, Param>;
 
-// Returns the parameter of that name; InvalidArgument if it is missing or has a different type.
+// Returns the parameter with this name; InvalidArgument if it is missing or has a different type.
 template <class T>
 absl::StatusOr<T> ParamOf(const Params& params, const std::string& name) {
   const auto found = params.find(name);
@@ -57,7 +57,7 @@ struct SourceInfo {
   int64_t splits = 1;  // numbered parts, distributed among workers; at least 1
 };
 
-// Reads splits one after another. One thread at a time.
+// Reads splits one after another. Used by one thread at a time.
 class SourceReader {
  public:
   virtual ~SourceReader() = default;
@@ -65,13 +65,13 @@ class SourceReader {
   // split.
   virtual absl::Status Open(int64_t split) = 0;
   // Writes the next element's leaves to `out`; returns false at the end of the split. An error
-  // takes the place of one element: the next call continues after it.
+  // takes the place of one element; the next call continues after that element.
   virtual absl::StatusOr<bool> Next(ElementOutputs& out) = 0;
-  // Returns the position after the last element given, in the open split. A position holds counts
-  // and offsets, not elements.
+  // Returns the position after the last element that was returned, in the open split. A position
+  // contains counts and offsets, not elements.
   virtual absl::StatusOr<std::string> Save() = 0;
-  // Moves to a saved position, whose split was opened just before. DataLoss for bytes that are not
-  // a position.
+  // Moves to a saved position. Its split has been opened just before this call. DataLoss for bytes
+  // that are not a position.
   virtual absl::Status Restore(std::string_view position) = 0;
 };
 
@@ -98,7 +98,7 @@ class TransformInput {
   virtual absl::StatusOr<const Element*> Next() = 0;
 };
 
-// Makes elements from those of the input. One thread at a time.
+// Makes elements from the elements of the input. Used by one thread at a time.
 class Transform {
  public:
   virtual ~Transform() = default;
@@ -120,14 +120,14 @@ struct RegisteredTransform {
   bool deterministic = true;  // equal inputs give equal elements
 };
 
-// AlreadyExists if a different version has the name.
+// AlreadyExists if a different version is registered under the name.
 absl::Status RegisterSource(std::string name, RegisteredSource source);
 absl::Status RegisterTransform(std::string name, RegisteredTransform transform);
 std::vector<std::string> RegisteredSources();
 std::vector<std::string> RegisteredTransforms();
 
-// Returns a dataset of the source or transform that this program registered under that name. If
-// there is none, the dataset's status is NotFound.
+// Return a dataset of the source or transform that this program registered under the name. If there
+// is none, the dataset's status is NotFound.
 Dataset FromSource(std::string_view source, Params params = {});
 Dataset ApplyTransform(const Dataset& input, std::string_view transform, Params params = {});
 
@@ -138,7 +138,7 @@ Dataset ApplyTransform(const Dataset& input, std::string_view transform, Params 
 inline constexpr int kPluginInterface = 1;
 
 // Returns a description of the interface as the compiler of the including file sees it. Hidden, so
-// that a library calls its own function and not that of the program that loads it.
+// that a library calls its own copy of this function, not the copy of the program that loads it.
 __attribute__((visibility("hidden"))) inline std::string PluginStamp() {
   return absl::StrCat("penstock plugin interface ", kPluginInterface, ", Abseil ",
                       ABSL_LTS_RELEASE_VERSION, ", C++ ABI ", __GXX_ABI_VERSION, "/",
@@ -148,10 +148,11 @@ __attribute__((visibility("hidden"))) inline std::string PluginStamp() {
                       sizeof(Tensor), " ", sizeof(TensorSpec));
 }
 
-// Opens the library, unless it is open, and calls its function. NotFound if it cannot be opened;
-// FailedPrecondition if it is not a plug-in, or if its stamp differs from this program's (the
-// message has both); else the function's status. The library stays open and runs with all rights of
-// this process, so load only what you would link. Any thread.
+// Opens the library, unless it is open, and calls its registering function. NotFound if the library
+// cannot be opened. FailedPrecondition if it is not a plug-in, or if its stamp differs from this
+// program's (the message has both stamps). Otherwise returns the function's status. The library
+// stays open and runs with all rights of this process, so load only libraries that you would link.
+// Any thread may call this.
 absl::Status LoadPlugin(const std::string& path);
 
 }  // namespace penstock

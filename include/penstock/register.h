@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++ functions of your own in a map, registered by name in every program that runs them.
+// C++ functions of your own, for use in a map. They are registered by name in every program that
+// runs them.
 //
 //   absl::Status Halve(ps::CallContext& call) { … }
 //   PENSTOCK_REGISTER_MAP("halve", 1, ps::Scalar(ps::kInt64), Halve);
@@ -50,12 +51,13 @@ struct RegisteredMap {
   int version = 1;  // enters the fingerprint; raise it when results change
   std::function<absl::StatusOr<Spec>(const Spec& input)> output_spec;
   std::function<absl::Status(CallContext&)> call;  // any thread, several at once
-  // False if equal inputs (and equal random bits) may give other results, as with a clock or a
-  // service. Refused if a later node decides by value.
+  // False if equal inputs and equal random bits may give different results, for example because the
+  // function reads a clock or calls a service. Such a function is refused if a later node makes
+  // decisions based on values.
   bool deterministic = true;
 };
 
-// AlreadyExists if a different version has the name.
+// AlreadyExists if a different version is registered under the name.
 absl::Status RegisterMap(std::string name, RegisteredMap map);
 std::vector<std::string> RegisteredMaps();
 
