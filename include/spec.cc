@@ -118,7 +118,7 @@ uint64_t FingerprintOf(const Shape& shape, uint64_t seed) {
   return seed;
 }
 
-// Hashes the properties of a leaf that all elements share, whatever their size.
+// Hashes the properties of a leaf that all elements share, no matter how large they are.
 uint64_t StructureOf(const TensorSpec& leaf, uint64_t seed) {
   seed = Fingerprint(static_cast<uint64_t>(leaf.dtype), seed);
   seed = Fingerprint(static_cast<uint64_t>(leaf.kind), seed);
@@ -302,7 +302,8 @@ std::string Spec::LeafName(size_t i) const {
   std::string path;
   while (spec->kind() != Kind::kLeaf) {
     const std::vector<size_t>& first = spec->rep().first_leaves;
-    // The last member that starts at or below leaf i: earlier members that start there are empty.
+    // The last member that starts at or below leaf i. Earlier members that start at the same leaf
+    // are empty.
     const size_t m = std::upper_bound(first.begin(), first.end(), i) - first.begin() - 1;
     path = PathOf(path, *spec, m);
     i -= first[m];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short names of the macros in penstock/status.h. Not installed: programs that use Penstock may
-// have macros of these names.
+// Short names of the macros in penstock/status.h. Not installed, because programs that use Penstock
+// may have macros with these names.
 #pragma once
 
 #include "penstock/status.h"

@@ -301,7 +301,7 @@ class Dataset {
 
   // Reads the whole dataset in this process and returns the last state. The state starts as the
   // constants `initial_state`. `reduce_func` takes (state, element) and returns the new state.
-  // Stops at the first error, and returns it with the number of its element. InvalidArgument for an
+  // Stops at the first error and returns it; the error names its element. InvalidArgument for an
   // infinite dataset.
   absl::StatusOr<Element> Reduce(const Expr& initial_state, StateFunction reduce_func,
                                  IteratorOptions options = {}) const;

@@ -22,7 +22,7 @@ class Dataset;
 
 enum class ShardingPolicy : uint8_t {
   kOff = 0,      // every worker reads the whole dataset ("parallel_epochs")
-  kDynamic = 1,  // each element once, splits handed out on demand ("distributed_epoch")
+  kDynamic = 1,  // each element once, splits given out on demand ("distributed_epoch")
   kFile = 2,
   kData = 3,
   kFileOrData = 4,

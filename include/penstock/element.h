@@ -30,10 +30,10 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// A loan of a slot whose block holds one element (docs/element.md). Moving passes the loan on.
-// Destroying the last handle returns the slot, on any thread. An element keeps its pool alive, and
-// may outlive the iterator and the client from which it came. Do not use it in a forked child: the
-// slot belongs to the parent.
+// A loan of the slot that contains the block of one element (docs/element.md). Moving passes the
+// loan on. Destroying the last handle returns the slot, on any thread. An element keeps its pool
+// alive, and may outlive the iterator and the client from which it came. Do not use it in a forked
+// child: the slot belongs to the parent.
 class Element {
  public:
   Element() = default;

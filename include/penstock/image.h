@@ -26,7 +26,7 @@ enum class JpegScaling : uint8_t {
 
 // What happens to the camera's orientation, as stored in EXIF.
 enum class Orientation : uint8_t {
-  kAsStored,  // it is ignored, as tf.io.decode_image and torchvision do by default
+  kAsStored,  // it is ignored, as by default in tf.io.decode_image and torchvision
   kUpright,   // the image is rotated and mirrored; crops are of the upright image
 };
 

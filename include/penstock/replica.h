@@ -37,7 +37,7 @@ template <class T>
 concept Arithmetic = std::is_arithmetic_v<T>;
 }
 
-// The device that a replica computes on.
+// The device on which a replica computes.
 struct Device {
   enum class Kind : uint8_t { kCpu = 0, kGpu = 1 };
   Kind kind = Kind::kCpu;
@@ -48,8 +48,8 @@ struct Device {
 
 // Parses
 //   device = [ "/" ] [ "device:" ] kind [ ":" index ]; kind = "CPU" | "GPU"
-// in any case; without an index it is 0. "GPU:1", "/gpu:1" and "/device:GPU:1" are the same.
-// InvalidArgument states the grammar.
+// in any case; without an index, the index is 0. "GPU:1", "/gpu:1" and "/device:GPU:1" name the
+// same device. InvalidArgument, with this grammar, for any other text.
 absl::StatusOr<Device> ParseDevice(std::string_view name);
 
 // One value for each local replica, in the replicas' order.
@@ -69,8 +69,8 @@ class PerReplica {
   // Returns the value of a single replica. REQUIRES: size() == 1.
   const T& value() const { return values_[0]; }
 
-  // Returns the plain value if there is one replica, else "PerReplica:{", a line "  0: <value>,"
-  // for each, and "}".
+  // Returns the plain value if there is one replica; otherwise "PerReplica:{", for each replica a
+  // line "  0: <value>,", and "}".
   std::string ToString() const {
     if (size() == 1) return Text(values_[0]);
     std::string text = "PerReplica:{";
@@ -100,56 +100,58 @@ enum class ReduceOp : uint8_t { kSum = 0, kMean = 1 };
 
 struct ReplicaGroupOptions {
   std::vector<std::string> devices = {"CPU:0"};  // of this process, one replica each; may repeat
-  // The replicas of each process, at least 1 each; {}: this process is alone.
+  // The number of replicas of each process, at least 1; {}: there is no other process.
   std::vector<int> replicas_of_process;
   int process = 0;
-  // The same in all processes of one launch, and different in the next launch. Seeds that a dataset
-  // leaves open are derived from it. Empty: all launches derive the same seeds.
+  // An id that is equal in all processes of one launch, and different in the next launch. Seeds
+  // that a dataset does not give are derived from it. Empty: all launches derive the same seeds.
   std::string launch_id;
   MovedField<std::string> launch;  // before 0.9, until the next release: launch_id
 };
 
 struct ConnectOptions {
-  // "host:port" where process 0 listens for the others; empty: MASTER_ADDR and MASTER_PORT. Under
-  // torchrun that port is often torch's own; then give another one.
+  // "host:port" at which process 0 listens for the other processes; empty: MASTER_ADDR and
+  // MASTER_PORT. Under torchrun, torch itself often uses that port; then give a different address
+  // here.
   std::string address;
   absl::Duration timeout = absl::Seconds(60);  // until all processes have connected
-  // The others notice at once when a process is killed. A process whose machine or network fails
-  // counts as gone after this long without a byte from it.
+  // When a process is killed, the other processes notice it at once. A process whose machine or
+  // network fails counts as gone after this time without a byte from it.
   absl::Duration silence = absl::Seconds(10);
 };
 
-// The replicas of all processes, and the devices of this one. A value; copying is cheap enough. Any
-// thread, except for operations across processes (Reduce(), Gather(), iterators, StepAligner):
-// their calls are matched by order, like NCCL's, so all processes make the same calls in the same
-// order, on one thread at a time.
+// The replicas of all processes, and the devices of this process. A value; copying is cheap enough.
+// Any thread may call any method, except for operations across processes (Reduce(), Gather(),
+// iterators, StepAligner). Calls of these are matched by their order, as in NCCL, so all processes
+// must make the same calls in the same order, on one thread at a time.
 class ReplicaGroup {
  public:
   // Makes a group of one process per replica from the variables of torchrun (RANK, WORLD_SIZE,
   // TORCHELASTIC_RUN_ID), Slurm (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_ID) or Open MPI
   // (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE). With several `devices` each process has one
-  // replica per device. FailedPrecondition if none of the variables is set. InvalidArgument names a
-  // variable that is not valid.
+  // replica per device. FailedPrecondition if none of the variables is set. InvalidArgument, with
+  // the variable's name, if a variable is not valid.
   static absl::StatusOr<ReplicaGroup> FromEnvironment(std::vector<std::string> devices = {"CPU:0"});
-  // Makes a group of this process alone, with one replica per device; {}: one per GPU of this
-  // process, or the CPU if it has none.
+  // Makes a group of this process alone, with one replica per device. {}: one replica per GPU of
+  // this process or, without a GPU, one on the CPU.
   static absl::StatusOr<ReplicaGroup> Mirrored(std::vector<std::string> devices = {});
   // Makes a group of one process per rank of an NCCL communicator (an ncclComm_t). Each process has
   // one replica, on the communicator's device. The communicator must outlive the group and
-  // everything made from it. Penstock uses it only in this call, to split off its own communicator
-  // by ncclCommSplit; all ranks make this call. Rank 0 draws the group's launch and sends it to the
-  // others. Unimplemented in a Penstock without CUDA; FailedPrecondition if libnccl.so.2 (2.18 or
-  // later) cannot be opened.
+  // everything made from it. Penstock uses the communicator only in this call, to split off its own
+  // with ncclCommSplit. All ranks must make this call. Rank 0 draws the group's launch and sends it
+  // to the others. Unimplemented in a build without CUDA. FailedPrecondition if libnccl.so.2 (2.18
+  // or later) cannot be opened.
   static absl::StatusOr<ReplicaGroup> FromNccl(void* communicator);
   // Makes a group from explicit options. Processes may have different numbers of replicas.
   static absl::StatusOr<ReplicaGroup> Create(ReplicaGroupOptions options);
 
   // Returns this group with its processes connected over TCP, so that they can step, reduce and
-  // gather together. All processes call it. DeadlineExceeded names those that did not,
-  // InvalidArgument without an address, FailedPrecondition for a different launch.
+  // gather together. All processes must call it. DeadlineExceeded, with the missing processes, if
+  // some did not. InvalidArgument without an address. FailedPrecondition if the processes belong to
+  // different launches.
   absl::StatusOr<ReplicaGroup> Connect(ConnectOptions options = {}) const;
   // Returns a group of the first of every `n` replicas of each process, connected as this group is.
-  // InvalidArgument if n does not divide the replicas of every process.
+  // InvalidArgument if n does not divide the number of replicas of every process.
   absl::StatusOr<ReplicaGroup> Subsample(int n) const;
 
   // Names before 0.9, until the next release.
@@ -173,10 +175,11 @@ class ReplicaGroup {
 
   // --- Functions per replica ---------------------------------------------------
   // Calls `fn` with each local replica's value, and returns when all calls have returned. Each call
-  // has its own thread; the first replica's is the caller's thread. `fn` takes a T; of
-  // DistributedValues it takes an Element, or a DeviceElement if the values are on a device. It
-  // returns nothing, a value, or an absl::Status or absl::StatusOr. The error is that of the first
-  // replica with one. Inside `fn`, reading an iterator or calling Run() is FailedPrecondition.
+  // has its own thread; the first replica's is the caller's thread. `fn` takes a T. For
+  // DistributedValues, it takes an Element, or a DeviceElement if the values are on a device. `fn`
+  // returns nothing, a value, an absl::Status or an absl::StatusOr. If calls fail, Run() returns
+  // the error of the first replica whose call failed. Inside `fn`, reading an iterator or calling
+  // Run() is FailedPrecondition.
   template <class F, class T>
   auto Run(F fn, const PerReplica<T>& values) const;
   template <class F>
@@ -186,22 +189,23 @@ class ReplicaGroup {
                                               const DistributedValues& values) const;
 
   // --- Values of all replicas ----------------------------------------------------
-  // All processes get the same bits, since each combines the values of all replicas in the order of
-  // the replicas. Each process therefore receives all values: use these calls for losses, counts
-  // and small models. FailedPrecondition if the group has other processes and is not connected.
-  // Once a process is gone, the error is the one that ended the connection.
+  // All processes get the same bits, because each process combines the values of all replicas in
+  // the order of the replicas. Each process therefore receives all values: use these calls for
+  // losses, counts and small models. FailedPrecondition if the group has other processes and is not
+  // connected. Once a process is gone, the error is the one that ended the connection.
   //
   // Returns the sum or the mean over all replicas, computed in double, int64_t or uint64_t.
   template <replica_internal::Arithmetic T>
   absl::StatusOr<T> Reduce(ReduceOp op, const PerReplica<T>& values) const;
-  // Reduces vectors of one length position by position. InvalidArgument for different lengths.
+  // Reduces vectors position by position. InvalidArgument if their lengths differ.
   template <replica_internal::Arithmetic T>
   absl::StatusOr<std::vector<T>> Reduce(ReduceOp op,
                                         const PerReplica<std::vector<T>>& values) const;
-  // Reduces each tensor value by value; it has the same shape on all replicas. With axis 0 it also
-  // reduces over the rows of all replicas, whose numbers of rows may differ; each row counts 1, or
-  // its DistributedValues::weights(). Takes integers and floating-point numbers; the mean takes
-  // only the latter. InvalidArgument names the leaf that does not fit.
+  // Reduces each tensor value by value; the tensor must have the same shape on all replicas. With
+  // axis 0, also reduces over the rows of all replicas, whose numbers of rows may differ; each row
+  // counts 1, or its DistributedValues::weights(). The sum takes integers and floating-point
+  // numbers, the mean only floating-point numbers. InvalidArgument, with the leaf's name, if a leaf
+  // does not fit.
   absl::StatusOr<Element> Reduce(ReduceOp op, const DistributedValues& values,
                                  std::optional<int> axis = std::nullopt) const;
   // Returns the rows of all replicas, one replica after the other.
@@ -214,12 +218,12 @@ class ReplicaGroup {
   friend class replica::ReplicaGroupAccess;  // dataplane/replica/collective/collective.h
   ReplicaGroup(ReplicaGroupOptions options, std::vector<Device> devices);
   absl::Status CheckLocal(size_t values) const;
-  // Reduces the `values` of this process's replicas with those of all others, position by position.
-  // T is double, int64_t or uint64_t; `type` is the tag of the caller's type.
+  // Reduces the `values` of this process's replicas with the values of all other replicas, position
+  // by position. T is double, int64_t or uint64_t; `type` is the tag of the caller's type.
   template <class T>
   absl::StatusOr<std::vector<T>> ReduceWide(ReduceOp op, const std::vector<std::vector<T>>& values,
                                             char type) const;
-  // Returns the `bytes` of every process, by process; `what` names the caller.
+  // Returns the `bytes` of all processes, by process. `what`: the name of the caller.
   absl::StatusOr<std::vector<std::string>> Exchange(std::string_view what,
                                                     std::string_view bytes) const;
   // Returns the `values` of all replicas.

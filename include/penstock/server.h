@@ -20,7 +20,8 @@ namespace penstock {
 // Where workers run: in the trainers' processes, elsewhere, or both.
 enum class DeploymentMode : uint8_t { kUnspecified = 0, kColocated = 1, kRemote = 2, kHybrid = 3 };
 
-// "COLOCATED", "REMOTE", "HYBRID" in any case, or "" for kUnspecified; else InvalidArgument.
+// Parses "COLOCATED", "REMOTE" or "HYBRID" in any case, or "" for kUnspecified. InvalidArgument for
+// any other text.
 absl::StatusOr<DeploymentMode> DeploymentModeFromName(std::string_view name);
 
 struct DispatcherConfig {
@@ -32,21 +33,22 @@ struct DispatcherConfig {
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
   // After this long without a reader, a job's ended iterations give up the elements that they still
-  // owe, except under ack_mode = on_commit. The job is forgotten, unless a trainer may return for
-  // its part: under ack_mode = on_commit, and in mode DYNAMIC unless gc_dynamic_sharding_jobs is
-  // true.
+  // owe, except under ack_mode = on_commit. The job is then forgotten, unless a trainer may return
+  // for its part. This is so under ack_mode = on_commit, and in mode DYNAMIC unless
+  // gc_dynamic_sharding_jobs is true.
   absl::Duration job_gc_timeout = absl::Minutes(5);
   bool gc_dynamic_sharding_jobs = false;
-  // How long unread jobs that job_gc_timeout does not remove, and datasets that no job reads, are
-  // remembered; 0: for ever. Such jobs may owe elements to a trainer that returns, so by default
-  // they stay. A dataset that was forgotten is registered again by the next job that reads it.
+  // The time after which unread jobs that job_gc_timeout does not remove, and datasets that no job
+  // reads, are forgotten; 0: never. Such jobs may owe elements to a trainer that returns, so by
+  // default they are kept. A dataset that was forgotten is registered again by the next job that
+  // reads it.
   absl::Duration abandoned_job_ttl = absl::ZeroDuration();
   absl::Duration dataset_ttl = absl::Hours(7 * 24);
   std::string protocol = "grpc";  // for workers and clients; there is no other
   // The workers that may register: "host", "host:port" or "host:%port%" (any port); a host may be
   // listed several times. A worker's place in the list is its shard in the modes FILE, DATA and
-  // HINT. Other workers are refused. Empty: any worker, and as many shards as there are workers
-  // when reading begins.
+  // HINT. All other workers are refused. Empty: any worker may register, and there are as many
+  // shards as workers when reading begins.
   std::vector<std::string> worker_addresses;
   // With kColocated, static sharding under target_workers AUTO reads only the local worker.
   DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
@@ -59,9 +61,9 @@ struct DispatcherConfig {
 
 class DispatchServer {
  public:
-  // Starts a dispatcher. Unavailable if the port is in use; FailedPrecondition if another
-  // dispatcher holds the journal or a newer release wrote it; DataLoss naming the record if the
-  // journal is damaged.
+  // Starts a dispatcher. Unavailable if the port is in use. FailedPrecondition if another
+  // dispatcher has the journal open, or if a newer release wrote the journal. DataLoss, with the
+  // record's number, if the journal is damaged.
   static absl::StatusOr<std::unique_ptr<DispatchServer>> Start(DispatcherConfig config = {});
   virtual ~DispatchServer() = default;  // stops it
 
@@ -69,8 +71,8 @@ class DispatchServer {
   virtual std::string target() const = 0;  // "grpc://localhost:5050", or "grpcs://…"
   virtual int NumWorkers() const = 0;      // alive workers
   virtual int metrics_port() const = 0;    // -1: none
-  // Returns OK, or why the dispatcher ended by itself: the journal cannot be written
-  // (ResourceExhausted on a full disk).
+  // Returns OK, or the error with which the dispatcher ended by itself because the journal cannot
+  // be written (ResourceExhausted if the disk is full).
   virtual absl::Status status() const = 0;
   virtual void Stop() = 0;  // idempotent, bounded
   virtual void Join() = 0;  // returns when it was stopped, or ended by itself
@@ -85,16 +87,16 @@ struct WorkerConfig {
   std::string protocol = "grpc";  // for the dispatcher and clients; there is no other
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration dispatcher_timeout = absl::Hours(1);
-  // How long Stop() continues to serve, for readers that are about to end.
+  // The time for which Stop() continues to serve readers that are about to end.
   absl::Duration shutdown_quiet_period;
-  // Offered besides grpc, and used by clients that ask for "auto". Empty or "auto": all protocols
-  // that can run here, the best first.
+  // The protocol that is offered besides grpc, and that clients use if they ask for "auto". Empty
+  // or "auto": all protocols that can run here, the best first.
   std::string data_transfer_protocol;
-  // Offered too, and used next, in this order. If one of them can run, the protocol named above may
-  // be missing on this machine.
+  // Further protocols that are offered, and that clients try next, in this order. If one of these
+  // can run, the protocol named above may be missing on this machine.
   std::vector<std::string> fallback;
-  // What "ucx" may run over: "rdma", "any" or "tcp"; empty: "rdma". The others are for tests and
-  // machines without a NIC.
+  // The lanes that "ucx" may use: "rdma", "any" or "tcp"; empty: "rdma". "any" and "tcp" are for
+  // tests, and for machines without a NIC for RDMA.
   std::string ucx_lanes;
   // Shared libraries that register further protocols (docs/transports.md).
   std::vector<std::string> transports;
@@ -104,46 +106,48 @@ struct WorkerConfig {
   std::vector<std::string> plugin_allow;
   // Before 0.9, until the next release: plugin_allow.
   MovedField<std::vector<std::string>> allowed_plugins;
-  // The number of processes that run, as this user, Python functions and generators of anyone who
-  // registers a dataset (docs/security.md); 0: such functions are refused.
+  // The number of processes that run Python functions and generators. They run, with the rights of
+  // this user, the code of anyone who registers a dataset (docs/security.md). 0: such functions are
+  // refused.
   int python = 0;
-  // Their interpreter, found as a shell finds it; it needs NumPy.
+  // The interpreter of these processes, which is looked up as in a shell. It needs NumPy.
   std::string python_command = "python3";
   // Folders of modules, in addition to the interpreter's own.
   std::vector<std::string> python_path;
   // If not empty, such functions may come only from these modules, and only by import path.
   std::vector<std::string> python_allow;
-  // For the protocol that has its own port ("tcp"): the port to bind (0: any free one), and the
-  // address announced to clients, with the bound port in place of "%dts_port%". Empty: as
-  // worker_address.
+  // For the protocol that has its own port ("tcp"): the port to bind (0: any free port), and the
+  // address announced to clients, with the bound port in place of "%dts_port%". Empty: the same as
+  // worker_address, but with this port.
   int data_transfer_port = 0;
   std::string data_transfer_address;
   // "COLOCATED" reserves the worker for trainers in its own process, unless their target_workers is
   // ANY. No tag may be empty.
   std::vector<std::string> worker_tags;
-  // Below, "the memory" is the machine's, or the container's if that is less.
+  // Below, "the memory" is the memory of the machine or, if it is less, of the container.
   int permits = 0;  // partitions computed at once; 0: one per 4 cores
   int threads = 0;  // of the pipeline; 0: one per core
-  // Bytes of elements on their way to clients. A single larger element is refused, in this whole
-  // process. 0: half the memory.
+  // The maximum number of bytes of elements on their way to clients. A single element that is
+  // larger is refused, everywhere in this process. 0: half the memory.
   int64_t memory_budget_bytes = 0;
-  // Bytes that nodes left at kAutotune hold, ready or in progress, beyond their minimum, in all
-  // partitions together; 0: a quarter of the memory, shared with all other reading in this process.
+  // The maximum number of bytes, in all partitions together, that nodes set to kAutotune hold
+  // beyond their minimum, ready or in progress. 0: a quarter of the memory, shared with all other
+  // reading in this process.
   int64_t ram_budget_bytes = 0;
-  // Bytes of the elements in each window that trainers share
-  // (CrossTrainerCache); 0: an eighth of the memory, at most 10 GiB.
+  // The maximum number of bytes of elements in each window that trainers share (CrossTrainerCache);
+  // 0: an eighth of the memory, but at most 10 GiB.
   int64_t cross_trainer_cache_size_bytes = 0;
-  // Elements that several readers on this host read in place, in such windows and in consumer
-  // groups, are in segments of the worker. This is how many bytes of them one reader may have at a
-  // time, in its queue and lent, before it gets copies; 0: 256 MiB.
+  // Elements that several readers on this host read in place (in such windows and in consumer
+  // groups) are in segments of the worker. This is the number of bytes of such elements that one
+  // reader may have at a time, queued and lent, before it gets copies. 0: 256 MiB.
   int64_t max_loan_bytes = 0;
-  // The bytes of these segments that one job may take before all its readers get copies; 0: the
-  // window, plus such loans of eight readers.
+  // The number of bytes of these segments that one job may use before all its readers get copies.
+  // 0: the size of the window, plus the above limit for eight readers.
   int64_t shared_pool_bytes = 0;
-  int metrics_port = -1;      // as a dispatcher's
-  std::string metrics_token;  // as a dispatcher's
+  int metrics_port = -1;      // as in DispatcherConfig
+  std::string metrics_token;  // as in DispatcherConfig
   // For the connection to the dispatcher and for grpc links. With a certificate, protocols that
-  // leave the host unencrypted (tcp, ucx) are offered only if they are named above.
+  // send unencrypted data to other hosts (tcp, ucx) are offered only if they are named above.
   TlsConfig tls;
 };
 
@@ -161,11 +165,12 @@ class WorkerServer {
   virtual std::string address() const = 0;  // as announced to clients
   virtual int NumTasks() const = 0;         // partitions placed here
   virtual int metrics_port() const = 0;     // -1: none
-  // Hands all partitions back in planned moves, then stops; for SIGTERM. DeadlineExceeded if the
-  // dispatcher has not taken them back within `bound`; the worker is stopped then too.
+  // Hands all partitions back in planned moves, and then stops the worker; for SIGTERM.
+  // DeadlineExceeded if the dispatcher has not taken all partitions back within `bound`; the worker
+  // is stopped even then.
   virtual absl::Status Drain(absl::Duration bound) = 0;
-  // Returns OK, or why the worker ended by itself: the dispatcher was unreachable for
-  // dispatcher_timeout, or refused it.
+  // Returns OK, or the error with which the worker ended by itself because the dispatcher was
+  // unreachable for dispatcher_timeout or refused the worker.
   virtual absl::Status status() const = 0;
   virtual void Stop() = 0;  // idempotent, bounded
   virtual void Join() = 0;  // returns when it was stopped, or ended by itself

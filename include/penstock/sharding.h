@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for reading through the service by static shards (ShardingPolicy::kFile, kData,
-// kFileOrData, kHint) and for choosing workers.
+// Helpers for reading static shards through the service (ShardingPolicy::kFile, kData, kFileOrData,
+// kHint), and for choosing workers.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// In Dataset::Shard(kShardHint, …), processing_mode kHint fills in the number of workers and the
-// worker's own index. The given index is ignored. FailedPrecondition if read in any other way.
+// In Dataset::Shard(kShardHint, …), processing_mode kHint fills in the number of workers and each
+// worker's own index. The index argument is ignored. FailedPrecondition if the dataset is read in
+// any other mode.
 inline constexpr int64_t kShardHint = -1;
 
 // Parses "AUTO", "ANY" or "LOCAL" in any case; "" is kAuto. InvalidArgument for any other name.

@@ -60,8 +60,8 @@ struct TokenShardsOptions {
   // Adds one token to each window: [0, length) is the input, [1, length + 1) the labels. With
   // stride `length`, neighboring windows share one token.
   bool with_next_token = false;
-  // true: drops the tokens of a file that are after its last whole window. false: returns them in a
-  // shorter window; elements then have the shape [?].
+  // true: drops the tokens after the last whole window of a file. false: returns these tokens in a
+  // shorter window, so elements have the shape [?].
   bool drop_remainder = true;
   int64_t header_bytes = 0;  // skipped at the beginning of each file, except .npy
 };
@@ -73,8 +73,8 @@ struct ImageDirectoryOptions {
   std::optional<uint64_t> seed;  // not given: drawn once per job and saved
 };
 
-// Returns the names of the subdirectories that Dataset::ImageDirectory(root) reads; element n
-// belongs to label n. Reads the directory during the call.
+// Returns the names of the subdirectories that Dataset::ImageDirectory(root) reads; the name at
+// index n belongs to label n. Reads the directory during the call.
 absl::StatusOr<std::vector<std::string>> ImageDirectoryClasses(const std::string& root);
 
 // Dataset::TFRecord and Dataset::TextLine are objects, so that they can be given to Interleave().

@@ -38,9 +38,9 @@ class Shape {
   int64_t ElementCount() const;
   // True if a tensor with these dims matches this shape. Unknown dimensions match any size.
   bool Admits(absl::Span<const int64_t> dims) const;
-  // The most specific shape that admits what either shape admits.
+  // Returns the most specific shape that admits all tensors that either shape admits.
   Shape MostGeneral(const Shape& other) const;
-  // This shape with `dim` before its first dimension. An unknown rank stays unknown.
+  // Returns this shape with `dim` before its first dimension. An unknown rank stays unknown.
   Shape WithLeading(int64_t dim) const;
   // "[?,224,224,3]", "[]" for a scalar, "<unknown>" for an unknown rank.
   std::string ToString() const;
@@ -83,7 +83,7 @@ class Spec {
  public:
   enum class Kind : uint8_t { kLeaf = 0, kTuple = 1, kDict = 2 };
 
-  Spec() = default;       // the empty tuple, as is a moved-from Spec
+  Spec() = default;       // the empty tuple; a moved-from Spec is one too
   Spec(TensorSpec leaf);  // NOLINT: a leaf is a spec
   static Spec Tuple(std::vector<Spec> members);
   // Keys are sorted. If a key is given twice, the last spec is used.
@@ -94,28 +94,28 @@ class Spec {
   size_t size() const;                     // number of members; 0 for a leaf
   const Spec& member(size_t i) const;      // REQUIRES: i < size()
   const std::string& key(size_t i) const;  // REQUIRES: kDict
-  // The member with this key and the index of its first leaf; nullopt unless this is a dict that
-  // has the key.
+  // Returns the member with this key, and the index of its first leaf; nullopt unless this is a
+  // dict that has the key.
   struct Found {
     const Spec* spec;
     size_t first_leaf;
   };
   std::optional<Found> Find(std::string_view key) const;
 
-  // All leaves, depth first (dicts by key): the order of an element's tensors.
+  // Returns all leaves, depth first (dicts by key). An element's tensors have the same order.
   absl::Span<const TensorSpec> leaves() const;
-  // The name of leaf `i` in error messages: "a/b", "[1]"; "" if the spec is a leaf.
+  // Returns the name of leaf `i` in error messages: "a/b", "[1]"; "" if the spec is a leaf.
   std::string LeafName(size_t i) const;
-  // The same nest with these leaves. REQUIRES: as many leaves as leaves().
+  // Returns the same nest with these leaves. REQUIRES: there are as many as in leaves().
   Spec WithLeaves(absl::Span<const TensorSpec> leaves) const;
 
-  // OK if elements of `other` are valid where this spec is expected. Otherwise InvalidArgument
-  // names the first leaf or key that differs.
+  // Returns OK if elements of `other` are valid where this spec is expected. Otherwise
+  // InvalidArgument, with the first leaf or key that differs.
   absl::Status Admits(const Spec& other) const;
-  // A 64-bit hash of the whole nest, the same on every machine and in every release.
+  // Returns a 64-bit hash of the whole nest, which is equal on every machine and in every release.
   uint64_t fingerprint() const;
-  // The same for the nest, its keys, dtypes and kinds, without shapes. It is equal for all elements
-  // that this spec admits, and the head of each element contains it.
+  // Returns such a hash of the nest with its keys, dtypes and kinds, but without shapes. It is
+  // equal for all elements that this spec admits, and the head of each element contains it.
   uint64_t structure_fingerprint() const;
   // "(TensorSpec([?,1], float32), {image: …})", as tf.data prints it.
   std::string ToString() const;

@@ -13,20 +13,21 @@
 namespace penstock {
 
 struct RestoreOptions {
-  // Names this launch. Ranks that restore the same states under the same run_id share one job.
+  // The name of this launch. Ranks that restore the same states under the same run_id share one
+  // job.
   std::string run_id;
-  // Nodes of this dataset ("Map#3", as Explain() names them) that may differ from the same nodes
-  // of the dataset whose states these are. Delivered elements are identified by their index, so an
-  // edit must not change how many elements come before them in a partition.
+  // The nodes of this dataset ("Map#3", as Explain() names them) that may differ from the nodes of
+  // the dataset from which the states were saved. Delivered elements are identified by their
+  // indices, so an edit must not change the number of elements before them in a partition.
   std::vector<std::string> allow;
-  // How many elements each rank skips, as if they had been delivered to it. ≥ 0.
+  // The number of elements that each rank skips, as if they had been delivered to it. ≥ 0.
   int64_t skip_steps = 0;
 };
 
 // Combines the states that all ranks saved at one step, in any order, into one state. Each rank of
-// the new launch passes it to Iterator::Restore(). The service that the states were saved from is
-// not needed. Every element is then in exactly one history: that of the rank whose state contains
-// it, or that of a rank of the new launch.
+// the new launch passes the combined state to Iterator::Restore(). The service from which the
+// states were saved is not needed. Every element is then in exactly one history: the history of the
+// rank whose state contains it, or of a rank of the new launch.
 //
 // Restore() returns InvalidArgument in these cases: a rank's state is missing; two states contain
 // the same element, are of the same rank, or are of different jobs; a rank had already committed a
@@ -34,8 +35,8 @@ struct RestoreOptions {
 // FailedPrecondition if a job of that name and run_id was not created from these states, or if a
 // job of that name is still being read under a different run_id.
 //
-// Nodes after Distribute continue from the positions of the rank that had read the least. A static
-// mode keeps its number of shards.
+// Nodes after Distribute continue from their positions in the state of the rank that had read the
+// least. A static mode keeps its number of shards.
 //
 // The states of a coordinated read must all be of one step, and that step must come before the last
 // rounds. Rounds are counted from 0 again.

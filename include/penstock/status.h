@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that may fail return absl::Status or absl::StatusOr. A message says what was wrong,
-// where, and what to do. Each caller may add its place with Annotate().
+// Functions that may fail return absl::Status or absl::StatusOr. An error's message describes the
+// fault, its place and a remedy. Each caller may add its own place with Annotate().
 #pragma once
 
 #include <utility>
@@ -12,8 +12,8 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// Returns `status` with "; " and the given pieces (as absl::StrCat takes them) appended to its
-// message. Code and payloads stay. OK stays OK.
+// Returns `status` with "; " and the given pieces (any that absl::StrCat takes) appended to its
+// message. Code and payloads stay the same. OK stays OK.
 template <class... Pieces>
 absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
   if (status.ok()) return status;
@@ -30,7 +30,7 @@ absl::Status Annotate(const absl::Status& status, const Pieces&... pieces) {
 #define PENSTOCK_CONCAT_INNER(a, b) a##b
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_INNER(a, b)
 
-// Returns from the function with the status of `expression` unless it is OK.
+// Returns the status of `expression` from the current function, unless the status is OK.
 #define PENSTOCK_RETURN_IF_ERROR(expression)                                  \
   do {                                                                        \
     if (::absl::Status penstock_status = (expression); !penstock_status.ok()) \

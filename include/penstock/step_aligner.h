@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives all processes of a group the same number of steps, whatever data each has.
-// DistributedIterator does this itself. This class is for loops that read in a different way:
+// Gives all processes of a group the same number of steps, no matter how much data each process
+// has. DistributedIterator does this itself. This class is for loops that read in a different way:
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(ps::StepAligner aligner, ps::StepAligner::Make(group, {…}));
 //   PENSTOCK_ASSIGN_OR_RETURN(std::optional<Batch> next, Read());
@@ -44,14 +44,15 @@ struct StepAlignerOptions {
   MovedField<std::vector<std::pair<std::string, std::string>>> alike;
 };
 
-// One process's part in agreeing on steps. Has its own communicator, split off the group's. Methods
-// are for one thread at a time, and never for one that others wait for (a transport's, a reader's),
-// except those marked "Any thread". Destroying it before the end has the effect of Abort().
+// The part of one process in agreeing on steps. It has its own communicator, split off from the
+// group's. One thread at a time may call its methods, except the ones marked "Any thread"; it must
+// not be a thread for which other threads wait (of a transport or a reader). Destroying the aligner
+// before the end has the effect of Abort().
 class StepAligner {
  public:
   // All processes of the group must call this, and make all their aligners in the same order.
-  // FailedPrecondition if the group is not connected, or if a value of `must_match` differs; it
-  // names the processes. A group of one process is aligned with itself.
+  // FailedPrecondition if the group is not connected, or, with the names of the processes, if a
+  // value that must match differs. A group of one process needs no connection.
   static absl::StatusOr<StepAligner> Make(const ReplicaGroup& group, StepAlignerOptions options);
   StepAligner(StepAligner&& other) noexcept;
   StepAligner& operator=(StepAligner&& other) noexcept;
@@ -60,10 +61,11 @@ class StepAligner {
   // Announces whether this process has data for the next step, and returns at once. The caller may
   // start any number of steps ahead.
   absl::Status Start(bool has_data);
-  // Finishes the oldest started step and returns whether all processes make it. Waits until all
-  // have started it. After the first false, every call returns false. OutOfRange under kError if
-  // only some processes have data. Unavailable names a process that is gone; if a process called
-  // Abort(), its error is returned. FailedPrecondition if no step was started.
+  // Waits until all processes have started the oldest step that this process has started, finishes
+  // it, and returns whether all processes make it. After the first false, every call returns false.
+  // OutOfRange under kError if only some processes have data. Unavailable names a process that is
+  // gone; if a process called Abort(), its error is returned. FailedPrecondition if no step was
+  // started.
   absl::StatusOr<bool> Finish();
   absl::StatusOr<bool> Align(bool has_data) {
     PENSTOCK_RETURN_IF_ERROR(Start(has_data));
@@ -72,9 +74,10 @@ class StepAligner {
 
   // The step that the next Finish() finishes.
   int64_t step() const { return step_; }
-  // The error that ended it for all processes; OK if none is known yet. Never waits. Any thread.
+  // Returns the error that ended the steps for all processes; OK if no error is known yet. Never
+  // waits. Any thread.
   absl::Status AsyncError() const;
-  // Ends it for all processes, which get `why` as their error. Any thread.
+  // Ends the steps for all processes, which get `why` as their error. Any thread.
   void Abort(const absl::Status& why);
 
  private:
@@ -90,7 +93,7 @@ class StepAligner {
 namespace replica_internal {
 
 // Checks that all processes of a connected group have the same (name, value) pairs. OK for a group
-// that is not connected. FailedPrecondition names each value that differs and its processes.
+// that is not connected. FailedPrecondition, with each value that differs and its processes.
 absl::Status CheckAlike(const ReplicaGroup& group,
                         const std::vector<std::pair<std::string, std::string>>& values);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells which round of a coordinated read, or step of order kDeterministic, an element belongs to.
+// Identifies the round of a coordinated read, or the step of order kDeterministic, to which an
+// element belongs.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +22,21 @@ namespace penstock {
 // ended, its consumer gets no element in that step, so the consumers' element counts may differ by
 // about as much as the lengths of partitions.
 //
-// If C does not divide the number of partitions, a consumer is ahead of the slowest one by no more
-// than its outstanding elements, so all of them soon wait for a missing consumer. If C divides it,
-// they wait at the end. After `timeout`, Next() returns Unavailable and names the missing consumer.
-// FailedPrecondition if another process has the consumer_index, or for a state of a different
-// consumer. After Restore(MergeRankStates()), steps are counted again from 0, or from a later step
-// if a partition had ended.
+// If C does not divide the number of partitions, a consumer can be ahead of the slowest consumer
+// only by its outstanding elements, so all consumers soon wait for a missing consumer. If C divides
+// the number of partitions, they wait only at the end. After `timeout`, Next() returns Unavailable
+// and names the missing consumer. FailedPrecondition if another process has the consumer_index, or
+// for a state of a different consumer. After Restore(MergeRankStates()), steps are counted again
+// from 0, or from a later step if a partition had ended.
 struct StepToken {
   int64_t round = -1;  // -1: the element belongs to no consumer
   int64_t consumer = -1;
   PartitionId partition;
   Index index = 0;
   bool pad = false;  // a copy that fills the last round
-  // A hash of job, iteration and round: equal for all elements of a round, and different for others
-  // except by chance. To check that all ranks are at the same round of the same read, reduce it
-  // over the ranks now and then and compare minimum and maximum.
+  // A hash of job, iteration and round: equal for all elements of a round, and different for all
+  // other elements, except by chance. To check that all ranks are at the same round of the same
+  // read, reduce this value over the ranks now and then, and compare the minimum with the maximum.
   uint64_t hash = 0;
   friend bool operator==(const StepToken&, const StepToken&) = default;
 };

@@ -14,9 +14,9 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// A view of values in row-major order, which it does not own. Valid while the Element it came from
-// (or the memory it was made on) lives. Copying the view copies no values. Reading is safe from any
-// thread.
+// A view of values in row-major order. It does not own the values, and is valid while the Element
+// from which it came, or the memory on which it was made, lives. Copying the view copies no values.
+// Reading is safe from any thread.
 class Tensor {
  public:
   Tensor() = default;
@@ -39,14 +39,14 @@ class Tensor {
   size_t byte_count() const { return element_count() * SizeOf(dtype_); }  // 0 for strings
 
   const void* raw() const { return data_; }
-  // Returns the values. REQUIRES: T is the C++ type of dtype(). Aborts otherwise, since reading
-  // floats as integers is a bug in the program, not in its input.
+  // Returns the values. REQUIRES: T is the C++ type of dtype(). Otherwise aborts, because reading
+  // floats as integers is a bug in the program, not a fault in its input.
   template <class T>
   absl::Span<const T> data() const {
     RequireType(DTypeOf<T>);
     return absl::Span<const T>(static_cast<const T*>(data_), element_count());
   }
-  // Returns the value of a tensor that has one. REQUIRES: as data().
+  // Returns the value of a tensor that has a single value. REQUIRES: the same as for data().
   template <class T>
   T scalar() const {
     return data<T>()[0];

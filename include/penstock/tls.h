@@ -7,11 +7,11 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// The TLS files of one process. They are read when a server starts, and when a connection to one is
-// prepared.
+// The TLS files of one process. They are read when a server starts, and when a connection to a
+// server is prepared.
 struct TlsConfig {
-  // The authorities that must have signed the other side's certificate. Empty: those that the
-  // system trusts.
+  // The certificates of authorities; one of these must have signed the peer's certificate. Empty:
+  // the authorities that the system trusts.
   std::string ca;
   // This process's certificate with its chain, and its key. A server with a certificate speaks only
   // TLS; a client shows its certificate to servers that ask.
