@@ -7,10 +7,11 @@
 // separated by commas. The places are:
 //   append_before_answer  dispatcher: a change is applied and given to the journal; its answer
 //                         is not sent yet
-//   durable_before_answer dispatcher: the change is durable; its answer is not sent yet in_recovery
-//   dispatcher: the journal is read; nothing is served yet seal_before_announce worker: an element
-//   is made, and not sent yet land_before_ack client: an element was received, and not confirmed
-//   yet save_before_commit client: a state is made, and not committed yet
+//   durable_before_answer dispatcher: the change is durable; its answer is not sent yet
+//   in_recovery           dispatcher: the journal is read; nothing is served yet
+//   seal_before_announce  worker: an element is made, and not sent yet
+//   land_before_ack       client: an element was received, and not confirmed yet
+//   save_before_commit    client: a state is made, and not committed yet
 #pragma once
 
 #include <string_view>

@@ -3,8 +3,8 @@
 // trainers do not wait for kFed of their time. It uses durations that trainers and workers measure,
 // and compares no clocks of two machines:
 //
-//   a trainer's own time per element s: without waits the trainer takes 1 / s elements a second; a
-//   worker's busy time per element b of one of its p partitions: the worker makes p / b.
+//   a trainer's own time per element s: without waits the trainer takes 1 / s elements a second;
+//   a worker's busy time per element b of one of its p partitions: the worker makes p / b.
 //
 // Both times are medians over about twenty seconds, so that an evaluation, a checkpoint or a file
 // that hangs changes nothing. Neither time depends on the current number of workers. If a worker's
