@@ -8,6 +8,7 @@
 #include "control/policy/splits.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "penstock/server.h"
 
 namespace penstock::control {
 namespace {
@@ -398,6 +399,13 @@ TEST(LeasesTest, TheSilentExpireUnlessTheHolderStoodStill) {
   EXPECT_TRUE(leases.Expired(start + absl::Seconds(39), absl::Seconds(10)).empty());
   leases.Forget(1);
   EXPECT_THAT(leases.Expired(start + absl::Seconds(40), absl::Seconds(10)), ElementsAre(2));
+}
+
+TEST(LeaseTimes, AreTheDefaultsThatUsersSee) {
+  const DispatcherConfig config;
+  EXPECT_EQ(config.client_timeout, kClientTimeout);
+  EXPECT_EQ(config.worker_timeout, kWorkerTimeout);
+  EXPECT_EQ(config.heartbeat_interval, kHeartbeatInterval);
 }
 
 }  // namespace
