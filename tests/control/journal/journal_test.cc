@@ -9,12 +9,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/disk.h"
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_db.h"
 #include "control/observe/event_log.h"
@@ -157,8 +159,9 @@ TEST_F(SqliteJournalTest, GoesOnAfterASnapshot) {
 class NoDescriptors {
  public:
   NoDescriptors() {
-    // A sanitizer opens a pipe when it first meets an object's type.
+    // A sanitizer opens a pipe when it first meets an object's type. Both are used meanwhile.
     StderrEventLog()->Write({"no_descriptors", {}});
+    DiskError(EMFILE, "open", "a file").IgnoreError();
     getrlimit(RLIMIT_NOFILE, &before_);
     const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &none);
