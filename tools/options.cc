@@ -74,6 +74,7 @@ void SettleFiles(const std::string& path) {
 
 std::vector<Setting> SettingsOf(DispatcherCall& call) {
   std::vector<Setting> rows = TlsSettingsOf(call.tls);
+  rows.push_back(TokenSettingOf(call.tls));
   rows.insert(rows.begin(), {{"dispatcher-address", &call.address, kDispatcherAddressHelp},
                              {"timeout-ms", &call.timeout,
                               "Milliseconds for which to try to reach the dispatcher."}});

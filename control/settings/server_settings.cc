@@ -46,6 +46,22 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
       {"metrics-token", &config.metrics_token, kTokenHelp},
   };
   AddServerTlsSettings(config.tls, rows);
+  rows.insert(
+      rows.end(),
+      {
+          {"auth-file", &config.auth_file,
+           "File that says which processes may do what (docs/security.md); empty means that "
+           "every process that reaches the port may do everything."},
+          {"max-jobs-per-namespace", &config.namespace_limits.jobs,
+           "Maximum number of unfinished jobs of one namespace; 0 means no limit."},
+          {"max-dataset-bytes-per-namespace", &config.namespace_limits.dataset_bytes,
+           "Maximum bytes of the definitions of one namespace's datasets; 0 means no limit."},
+          {"max-partitions-per-namespace", &config.namespace_limits.partitions,
+           "Maximum number of partitions of one namespace that are placed at once; further ones "
+           "wait. 0 means no limit."},
+          {"max-clients-per-namespace", &config.namespace_limits.clients,
+           "Maximum number of connected clients of one namespace; 0 means no limit."},
+      });
   return rows;
 }
 
@@ -94,6 +110,12 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"python-allow", &config.python_allow,
        "Modules, separated by commas, that Python functions may come from, by import path only; "
        "empty means any module, and functions sent by value too."},
+      {"files-allow", &config.files_allow,
+       "Folders, files and prefixes of URLs, separated by commas, that datasets may read; empty "
+       "means all files of this user if --host is loopback, and otherwise none."},
+      {"cache-dir", &config.cache_dir,
+       "Only folder in which datasets may write, for Cache; empty means any folder if --host is "
+       "loopback, and otherwise none."},
       {"worker-tags", &config.worker_tags,
        "Tags, separated by commas, by which clients choose workers."},
       {"shutdown-quiet-period-ms", &config.shutdown_quiet_period,
@@ -121,6 +143,7 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"metrics-token", &config.metrics_token, kTokenHelp},
   };
   AddServerTlsSettings(config.tls, rows);
+  rows.push_back(TokenSettingOf(config.tls));
   return rows;
 }
 

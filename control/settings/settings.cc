@@ -22,11 +22,12 @@ namespace {
 
 // All programs share one file; each program reads its own section.
 constexpr std::array<const char*, 4> kSections = {"dispatcher", "worker", "client", "files"};
-constexpr std::array<const char*, 10> kOneForAll = {"dispatcher-address", "data-transfer-protocol",
+constexpr std::array<const char*, 11> kOneForAll = {"dispatcher-address", "data-transfer-protocol",
                                                     "fallback",           "ucx-lanes",
                                                     "transports",         "tls-ca",
                                                     "tls-certificate",    "tls-key",
-                                                    "tls-mutual",         "metrics-token"};
+                                                    "tls-mutual",         "token-file",
+                                                    "metrics-token"};
 
 bool IsAmong(std::string_view word, absl::Span<const char* const> words) {
   return std::find(words.begin(), words.end(), word) != words.end();

@@ -3,6 +3,11 @@
 
 namespace penstock {
 
+Setting TokenSettingOf(TlsConfig& tls) {
+  return {"token-file", &tls.token_file,
+          "File of the token by which the dispatcher knows this process."};
+}
+
 std::vector<Setting> TlsSettingsOf(TlsConfig& tls) {
   return {
       {"tls-ca", &tls.ca,

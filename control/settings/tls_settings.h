@@ -9,7 +9,10 @@
 
 namespace penstock {
 
-// Returns the TLS settings of a client. `tls` must outlive them.
+// Returns the setting of the token by which a dispatcher knows a worker or client. `tls` must
+// outlive it, and the settings that the other functions return.
+Setting TokenSettingOf(TlsConfig& tls);
+// Returns the TLS settings of a client, without the token.
 std::vector<Setting> TlsSettingsOf(TlsConfig& tls);
 // Adds the TLS settings that only servers have to `settings`.
 void AddServerTlsSettings(TlsConfig& tls, std::vector<Setting>& settings);

@@ -11,6 +11,7 @@ constexpr char kProtocol[] = "data-transfer-protocol";
 
 std::vector<Setting> SettingsOf(ClientSettings& settings) {
   std::vector<Setting> rows = TlsSettingsOf(settings.tls);
+  rows.push_back(TokenSettingOf(settings.tls));
   rows.insert(
       rows.begin(),
       {

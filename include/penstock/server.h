@@ -24,6 +24,15 @@ enum class DeploymentMode : uint8_t { kUnspecified = 0, kColocated = 1, kRemote 
 // any other text.
 absl::StatusOr<DeploymentMode> DeploymentModeFromName(std::string_view name);
 
+// Limits of what the jobs and datasets of one namespace hold together. Requests beyond a limit are
+// refused with ResourceExhausted, which names the limit. 0: no limit.
+struct NamespaceLimits {
+  int64_t jobs = 0;           // that are not finished
+  int64_t dataset_bytes = 0;  // of the definitions of registered datasets
+  int64_t partitions = 0;     // placed at once; further ones wait
+  int64_t clients = 0;        // connected
+};
+
 struct DispatcherConfig {
   std::string host = "localhost";    // to bind; loopback unless set
   int port = 0;                      // 0: any free port
@@ -57,6 +66,10 @@ struct DispatcherConfig {
   // Basic); empty: none.
   std::string metrics_token;
   TlsConfig tls;
+  // The file that says which processes may do what (docs/security.md). Empty: every
+  // process that reaches the port may do everything. The file is read again when it changes.
+  std::string auth_file;
+  NamespaceLimits namespace_limits;  // of each namespace
 };
 
 class DispatchServer {
@@ -116,6 +129,13 @@ struct WorkerConfig {
   std::vector<std::string> python_path;
   // If not empty, such functions may come only from these modules, and only by import path.
   std::vector<std::string> python_allow;
+  // The files that datasets may read: folders ("/data/"), files, and prefixes of URLs
+  // ("s3://bucket/", "https://host/path/"). Links are resolved first. A prefix of a URL also admits
+  // its host if that is on loopback or in a private network. Empty: all files that this user may
+  // read, if `host` is loopback, and otherwise none.
+  std::vector<std::string> files_allow;
+  // The only folder in which datasets may write, for Cache(filename). Empty: as for files_allow.
+  std::string cache_dir;
   // For the protocol that has its own port ("tcp"): the port to bind (0: any free port), and the
   // address announced to clients, with the bound port in place of "%dts_port%". Empty: the same as
   // worker_address, but with this port.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS for the control plane and for grpc links; files are in PEM.
+// The credentials of a process: TLS for the control plane and for grpc links, with files in PEM,
+// and the token that the process presents to the dispatcher.
 #pragma once
 
 #include <string>
@@ -19,7 +20,11 @@ struct TlsConfig {
   std::string key;
   // For servers: refuse clients without a certificate that `ca` has signed (mutual TLS).
   bool mutual = false;
+  // For workers and clients: the file that contains the token by which a dispatcher with an
+  // auth_file knows this process. The token is sent only over TLS, or to a dispatcher on loopback.
+  std::string token_file;
 
+  // Returns whether TLS is not configured.
   bool empty() const { return ca.empty() && certificate.empty() && key.empty() && !mutual; }
 };
 

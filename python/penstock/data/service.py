@@ -152,6 +152,11 @@ class DispatcherConfig:
     metrics_port: Optional[int] = None
     metrics_token: Optional[str] = None
     tls: Optional[dict] = None
+    auth_file: Optional[str] = None
+    max_jobs_per_namespace: Optional[int] = None
+    max_dataset_bytes_per_namespace: Optional[int] = None
+    max_partitions_per_namespace: Optional[int] = None
+    max_clients_per_namespace: Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,6 +195,9 @@ class WorkerConfig:
     metrics_port: Optional[int] = None
     metrics_token: Optional[str] = None
     tls: Optional[dict] = None
+    files_allow: Optional[list] = None
+    cache_dir: Optional[str] = None
+    token_file: Optional[str] = None
     allowed_plugins: Optional[list] = None  # plugin_allow before 0.9
 
     def __post_init__(self):
