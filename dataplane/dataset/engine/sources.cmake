@@ -13,6 +13,7 @@ set(PENSTOCK_DATASET_ENGINE
   engine/profile.cc
   engine/read_ahead.cc
   engine/registered_node.cc
+  engine/running_dataset.cc
   engine/state_head.cc
   engine/state_sections.cc
   engine/states_of_ranks.cc

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state that MergeRankStates() makes, as Restore() reads it.
+// A state as Restore() reads it: of one iterator, or of all ranks (MergeRankStates).
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/engine/state_head.h"
+#include "dataplane/dataset/engine/state_sections.h"
 #include "penstock/states_of_ranks.h"
 
 namespace penstock {
 
-struct StatesOfRanks {
-  std::vector<State> states;
+struct StateToRestore {
+  StateHead head;
+  std::string position;  // of the nodes
+  StateExchange::TakenUp sections;
   RestoreOptions options;
-  uint64_t name = 0;  // hash of states and run_id; the order of the states does not matter
 };
 
-bool IsOfAllRanks(const State& state);
-// InvalidArgument for no states or a negative skip_steps; DataLoss for bytes that MergeRankStates()
-// does not make.
-absl::StatusOr<StatesOfRanks> ReadStatesOfRanks(const State& all);
+// InvalidArgument if the bytes are not a state, or are the states of all ranks and there is no
+// state, skip_steps is negative, or the states cannot be merged. DataLoss for bytes that neither
+// Save() nor MergeRankStates() makes.
+absl::StatusOr<StateToRestore> ReadStateToRestore(const State& state);
 
 // Does the same as RestoreIterator() (node_iterator.h), but the position's dataset may differ in
 // the nodes named in `allow`.
