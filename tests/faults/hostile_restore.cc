@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr std::string_view kMagic = "PSIT";
-// dataplane/dataset/engine/iterator.cc, StateHead and the version
+// dataplane/dataset/engine/state_head.h and the version
 constexpr int kNumbersInHead = 6;
 
 // The ordinals of the partitions; their sums wrap.

@@ -129,7 +129,8 @@ class LocalIterator final : public InterruptibleIterator {
     NextResult next = std::move(made_in_background_);
     MutexLock kept_lock(kept_mu_);
     std::lock_guard lock(mu_);
-    if (!kept_given_) running_.DropLastSave();
+    const bool saved = kept_state_.has_value() && kept_state_->ok();
+    if (saved && !kept_given_) running_.DropLastSave();
     kept_state_.reset();
     return running_.Deliver(std::move(next));
   }

@@ -24,6 +24,7 @@
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/dataset/engine/node_iterator.h"
+#include "dataplane/dataset/engine/state_head.h"
 #include "dataplane/dataset/engine/state_sections.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/registry.h"
@@ -209,6 +210,12 @@ void ExpectNeedsRestore(Iterator& iterator, std::string_view why) {
   }
 }
 
+// Returns the number of the Save() that made `state`. Commit() tells states apart by it.
+uint64_t SaveNumber(const State& state) {
+  StateReader reader(AfterMagic(state));
+  return ReadStateHead(reader, state).value().save;
+}
+
 TEST(Iterator, AStateThatIsRefusedLeavesNoPlaceToReadFrom) {
   const Dataset dataset = Dataset::Zip({Dataset::Range(9), Dataset::Range(9).Skip(1)});
   Iterator iterator = dataset.MakeIterator().value();
@@ -220,6 +227,7 @@ TEST(Iterator, AStateThatIsRefusedLeavesNoPlaceToReadFrom) {
   ExpectNeedsRestore(iterator, "Skip#");
   EXPECT_EQ(iterator.Commit(start).code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(iterator.Restore(start).ok());
+  EXPECT_EQ(SaveNumber(iterator.Save().value()), SaveNumber(start) + 1);
   EXPECT_THAT(Rest(iterator), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
