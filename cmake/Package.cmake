@@ -56,7 +56,8 @@ endforeach()
 # The suite that a transport has to pass, as sources: penstock::transport_conformance.
 set(conformance "${CMAKE_INSTALL_DATADIR}/penstock/conformance/tests/dataplane")
 install(DIRECTORY tests/dataplane/transfer/ DESTINATION "${conformance}/transfer"
-  FILES_MATCHING PATTERN "conformance*" PATTERN "blob_spec.h" PATTERN "ends.h" PATTERN "verbs" EXCLUDE)
+  FILES_MATCHING PATTERN "conformance*" PATTERN "blob_spec.h" PATTERN "ends.h" PATTERN "shm" EXCLUDE PATTERN "tcp" EXCLUDE PATTERN "ucx" EXCLUDE
+  PATTERN "verbs" EXCLUDE)
 install(FILES tests/dataplane/element/sample.cc tests/dataplane/element/sample.h
   DESTINATION "${conformance}/element")
 install(FILES tests/eventually.h DESTINATION "${CMAKE_INSTALL_DATADIR}/penstock/conformance/tests")

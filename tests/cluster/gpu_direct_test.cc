@@ -11,7 +11,7 @@
 #include "tests/cluster/cluster.h"
 #include "tests/dataplane/replica/replicas.h"
 #include "tests/dataplane/replica/without_page_locks.h"
-#include "tests/dataplane/transfer/pretended_cuda.h"
+#include "tests/dataplane/transfer/ucx/pretended_cuda.h"
 #include "tests/eventually.h"
 
 namespace penstock {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places that another device writes to: when they are opened, and how they end. Their use by links:
-// tests/dataplane/transfer/gpu_direct_receive_test.cc.
+// tests/dataplane/transfer/ucx/gpu_direct_receive_test.cc.
 #include "dataplane/memory/device/gpu_direct_pool.h"
 
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "tests/control/observe/no_descriptors_left.h"
 #include "tests/dataplane/transfer/conformance.h"
-#include "tests/dataplane/transfer/tcp_peer.h"
+#include "tests/dataplane/transfer/tcp/tcp_peer.h"
 
 namespace penstock::transfer {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/dataplane/transfer/pretended_cuda.h"
+#include "tests/dataplane/transfer/ucx/pretended_cuda.h"
 
 #include <gtest/gtest.h>
 

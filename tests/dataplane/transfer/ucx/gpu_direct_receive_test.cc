@@ -16,7 +16,7 @@
 #include "dataplane/transfer/ucx/transport.h"
 #include "tests/dataplane/memory/fake_device.h"
 #include "tests/dataplane/transfer/ends.h"
-#include "tests/dataplane/transfer/pretended_cuda.h"
+#include "tests/dataplane/transfer/ucx/pretended_cuda.h"
 
 namespace penstock::transfer::ucx {
 namespace {

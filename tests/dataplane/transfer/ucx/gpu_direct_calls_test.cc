@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "dataplane/transfer/ucx/loader.h"
 #include "tests/dataplane/memory/fake_device.h"
-#include "tests/dataplane/transfer/pretended_cuda.h"
+#include "tests/dataplane/transfer/ucx/pretended_cuda.h"
 
 namespace penstock::transfer::ucx {
 namespace {

@@ -12,7 +12,7 @@
 #include "dataplane/transfer/tcp/wire.h"
 #include "gmock/gmock.h"
 #include "tests/dataplane/transfer/conformance.h"
-#include "tests/dataplane/transfer/tcp_peer.h"
+#include "tests/dataplane/transfer/tcp/tcp_peer.h"
 
 namespace penstock::transfer {
 

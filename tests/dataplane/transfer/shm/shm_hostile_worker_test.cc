@@ -21,8 +21,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/dataplane/transfer/ends.h"
-#include "tests/dataplane/transfer/shm_blob.h"
-#include "tests/dataplane/transfer/shm_by_hand.h"
+#include "tests/dataplane/transfer/shm/shm_blob.h"
+#include "tests/dataplane/transfer/shm/shm_by_hand.h"
 
 namespace penstock::transfer::shm {
 namespace {

@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "tests/dataplane/transfer/blob_spec.h"
 #include "tests/dataplane/transfer/ends.h"
-#include "tests/dataplane/transfer/tcp_peer.h"
+#include "tests/dataplane/transfer/tcp/tcp_peer.h"
 
 namespace penstock::transfer::tcp {
 namespace {

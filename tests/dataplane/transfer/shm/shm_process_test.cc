@@ -22,7 +22,7 @@
 #include "tests/control/observe/no_descriptors_left.h"
 #include "tests/dataplane/transfer/child_process.h"
 #include "tests/dataplane/transfer/ends.h"
-#include "tests/dataplane/transfer/shm_blob.h"
+#include "tests/dataplane/transfer/shm/shm_blob.h"
 
 namespace penstock::transfer {
 namespace {
