@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
-#include "dataplane/element/block_head.h"
+#include "dataplane/element/device_block_check.h"
 #include "dataplane/element/extension.h"
 #include "include/status_macros.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/element/block.h"
-#include "dataplane/element/block_head.h"
+#include "dataplane/element/device_block_check.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/transfer/codec.h"
 #include "include/status_macros.h"

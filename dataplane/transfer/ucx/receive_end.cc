@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "control/sync/mutex.h"
-#include "dataplane/element/block_head.h"
+#include "dataplane/element/device_block_check.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/gpu_places.h"
 #include "include/status_macros.h"

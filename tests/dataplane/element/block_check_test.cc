@@ -7,7 +7,7 @@
 #include <random>
 
 #include "dataplane/element/block.h"
-#include "dataplane/element/block_head.h"
+#include "dataplane/element/device_block_check.h"
 #include "dataplane/element/extension.h"
 #include "dataplane/memory/pool.h"
 #include "tests/dataplane/element/sample.h"

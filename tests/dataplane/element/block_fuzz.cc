@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "dataplane/element/block.h"
-#include "dataplane/element/block_head.h"
+#include "dataplane/element/device_block_check.h"
 #include "dataplane/element/error_block.h"
 #include "dataplane/element/frame.h"
 #include "dataplane/memory/pool.h"
