@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 
 namespace penstock::bench {
 namespace {

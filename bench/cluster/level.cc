@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "bench/cluster/perftest.h"
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/scratch.h"
 #include "bench/service.h"
 #include "bench/workload.h"

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/workload.h"
 
 namespace penstock::bench {

@@ -2,7 +2,7 @@
 // CR: rounds of 1 MiB for each of k trainers that wait for each other after every step and compute
 // nothing. The limit is four times the rate of tf.data service on two such cores.
 #include "absl/strings/str_cat.h"
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/workloads/buffers.h"
 
 namespace penstock::bench {

@@ -10,7 +10,7 @@
 
 #include "bench/interrupt.h"
 #include "bench/jpeg.h"
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/measure.h"
 #include "bench/service.h"
 #include "bench/workload.h"

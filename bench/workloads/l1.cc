@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/limits.h"
-#include "bench/slot_limit.h"
+#include "bench/limits/limits.h"
+#include "bench/limits/slot_limit.h"
 #include "bench/workload.h"
 #include "bench/workloads/files.h"
 #include "include/status_macros.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/workload.h"
 
 namespace penstock::bench {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/workload.h"
 #include "include/status_macros.h"
 #include "penstock/register.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bench's trainer with its elements on a fake GPU.
-#include "bench/gpu_trainer.h"
+#include "bench/trainers/gpu_trainer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

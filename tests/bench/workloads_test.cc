@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/scratch.h"
 #include "bench/workload.h"
 

@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bench/interrupt.h"
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/measure.h"
 #include "include/status_macros.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/step_barrier.h"
+#include "bench/trainers/step_barrier.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>

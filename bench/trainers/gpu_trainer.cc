@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/gpu_trainer.h"
+#include "bench/trainers/gpu_trainer.h"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/measure.h"
-#include "bench/trainer.h"
+#include "bench/trainers/trainer.h"
 #include "dataplane/memory/device/device.h"
 #include "dataplane/transfer/ucx/lanes_used.h"
 #include "include/status_macros.h"

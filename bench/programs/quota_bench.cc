@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "bench/held_elements.h"
+#include "bench/programs/held_elements.h"
 #include "control/stub/dispatcher_stub.h"
 #include "penstock/penstock.h"
 

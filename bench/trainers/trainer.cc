@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/trainer.h"
+#include "bench/trainers/trainer.h"
 
 #include <unistd.h>
 
@@ -14,9 +14,9 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "bench/gpu_trainer.h"
 #include "bench/measure.h"
-#include "bench/step_barrier.h"
+#include "bench/trainers/gpu_trainer.h"
+#include "bench/trainers/step_barrier.h"
 #include "bench/wire.h"
 #include "dataplane/transfer/filled.h"
 #include "dataplane/transfer/ucx/lanes_used.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/limits.h"
-#include "bench/slot_limit.h"
+#include "bench/limits/limits.h"
+#include "bench/limits/slot_limit.h"
 
 namespace penstock::bench {
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/held_elements.h"
+#include "bench/programs/held_elements.h"
 #include "control/stub/dispatcher_stub.h"
 #include "penstock/penstock.h"
 

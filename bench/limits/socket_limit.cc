@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/interrupt.h"
-#include "bench/limits.h"
+#include "bench/limits/limits.h"
 #include "bench/measure.h"
 #include "bench/process.h"
 #include "control/protocol/host_port.h"
