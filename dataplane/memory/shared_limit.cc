@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "control/env/launchers.h"
 #include "dataplane/memory/usable_memory.h"
 
 namespace penstock {
@@ -14,8 +15,9 @@ namespace {
 // Returns the number of processes that a launcher has started on this machine; 1 if there is no
 // launcher or if it does not report this number.
 int64_t LocalProcesses() {
-  for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
-    const char* text = std::getenv(name);
+  for (const Launcher& launcher : kLaunchers) {
+    if (launcher.local_world == nullptr) continue;
+    const char* text = std::getenv(launcher.local_world);
     int64_t processes = 0;
     if (text != nullptr && absl::SimpleAtoi(text, &processes) && processes > 0) return processes;
   }

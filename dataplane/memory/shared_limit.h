@@ -10,7 +10,7 @@ namespace penstock {
 
 // Limits the total size of the segments that this process created, or opened with Writers::kAll.
 // The default is half of UsableMemory(), divided by the number of processes that were started
-// together on this machine, according to LOCAL_WORLD_SIZE or OMPI_COMM_WORLD_LOCAL_SIZE.
+// together on this machine (control/env/launchers.h). Tests set smaller limits.
 void SetMaxSharedBytes(int64_t bytes);
 
 // Counts `bytes` in the limit; ResourceExhausted if they do not fit.
