@@ -65,9 +65,9 @@ std::string NamedAttrText(const std::string& name, const Attr& value) {
   return std::visit(AttrText{}, value);
 }
 
-// True for attributes that only programs need, and for all attributes of a kind with many
-// attributes, most of which have default values. For such a kind, the details show the parts that a
-// reader needs.
+// True for attributes that are not listed after the node's name: attributes that only programs
+// need, and all attributes of a kind that has many, most of them with default values. For such a
+// kind, the details show what a reader needs.
 bool IsInDetails(const Dataset::Node& node, const std::string& attr) {
   const NodeKind* kind = FindNodeKind(node.op);
   if (kind != nullptr && kind->elsewhere && kind->explain_details != nullptr) return true;

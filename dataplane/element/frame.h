@@ -19,7 +19,7 @@ namespace penstock {
 inline constexpr uint32_t kFrameMagic = 0x31465350;  // "PSF1", little endian
 inline constexpr uint16_t kFrameVersion = 1;
 
-// Blocks of fewer bytes than this go into frames. Each larger block gets a slot of its own, which
+// Blocks of fewer bytes than this go into frames. Every other block gets a slot of its own, which
 // costs less than a copy into a frame.
 inline constexpr size_t kFrameBelow = 64 << 10;
 

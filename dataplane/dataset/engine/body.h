@@ -24,12 +24,12 @@ struct Body {
   std::shared_ptr<const FunctionDef> arguments;
 };
 
-// Calls `fn` with a symbolic element of the spec `input`. Errors: that of the dataset that `fn`
-// returns; InvalidArgument if `fn` cannot be traced.
+// Calls `fn` with a symbolic element of the spec `input`. Returns the error of the dataset that
+// `fn` returns, if it has one, or InvalidArgument if `fn` cannot be traced.
 absl::StatusOr<Body> TraceBody(const DatasetFunction& fn, const Spec& input);
 
 // Checks that `arguments` takes the spec `outer` and returns the values that the sources of `body`
-// need. Used by the inference of a node {outer, body} with the attribute "function".
+// need. Called when the spec of a node {outer, body} with the attribute "function" is inferred.
 absl::Status CheckBody(const FunctionDef& arguments, const Spec& outer, const Dataset::Node& body);
 
 // Opens a body for each outer element.
@@ -38,8 +38,8 @@ class BodyOpener {
   // REQUIRES: the site's node is {outer, body} with the attribute "function".
   static absl::StatusOr<BodyOpener> Create(const BuildSite& site);
 
-  // Returns the body's iterator for `outer`, element number `element` of its dataset. Reads `outer`
-  // only during the call.
+  // Returns the body's iterator for `outer`, which is element number `element` of the outer
+  // dataset. Reads `outer` only during the call.
   absl::StatusOr<std::unique_ptr<NodeIterator>> Open(const Element& outer, uint64_t element) const;
 
  private:

@@ -106,7 +106,7 @@ BuildSite BuildSite::InputSite(size_t i) const {
   const size_t divided_inputs = plain_inputs - kind.undivided;
   BuildSite site = *this;
   site.node_ = node_->inputs[i];
-  int before = number_ - (node_->size - 1);  // the number of this tree's first node
+  int before = number_ - (node_->size - 1);  // the number of the first node below this node
   for (size_t k = 0; k < i; ++k) {
     before += node_->inputs[k]->size;
     if (k >= plain_inputs) continue;
@@ -138,7 +138,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::Build() const {
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int64_t pass,
                                                                    int64_t passes) const {
-  // Passes of an unbounded Repeat inside another Repeat are 2^32 apart.
+  // An unbounded Repeat inside another Repeat begins 2^32 repetitions later in each of its passes.
   const int64_t stride = passes >= 0 ? passes : int64_t{1} << 32;
   BuildSite site = InputSite(i);
   int64_t first;

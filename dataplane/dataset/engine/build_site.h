@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A BuildSite says where a node's iterator is built: the node, its place in the graph, and the
-// objects that the running dataset shares. A BuildSite is a value. Iterators that build their input
-// again (Repeat) or build bodies (FlatMap) keep a copy.
+// objects that all nodes of the running dataset share. A BuildSite is a value. Iterators that build
+// their input again (Repeat) or build bodies (FlatMap) keep a copy.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class BuildSite {
   static BuildSite Root(NodePtr root, const RunContext& run);
 
   const Dataset::Node& node() const { return *node_; }
-  const NodePtr& node_ptr() const { return node_; }  // identifies the node even after this iterator
+  // Identifies the node, even after this iterator has been destroyed.
+  const NodePtr& node_ptr() const { return node_; }
   const Spec& spec() const { return node_->spec; }
   template <class T>
   const T& attr(const std::string& name) const {
@@ -63,26 +64,27 @@ class BuildSite {
   // Returns Cancelled once the running dataset is cancelled. For loops that may take a long time.
   absl::Status CheckCancelled() const;
 
-  // --- Building below --------------------------------------------------------
+  // --- Building inputs and bodies ----------------------------------------------
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildInput(size_t i) const {
     return InputSite(i).Build();
   }
   // Returns the site of input `i`, for a node that also does the work of its input.
   BuildSite InputSite(size_t i) const;
-  // Options: returns a copy of this site with `threads` threads, as have all sites below the copy.
+  // Options: returns a copy of this site with `threads` threads. All sites below the copy have the
+  // same number.
   BuildSite WithThreads(int threads) const {
     BuildSite site = *this;
     site.threads_ = threads;
     return site;
   }
   // Repeat: builds input `i` for pass `pass` of `passes` (kForever: unbounded). Each pass is a
-  // separate repetition, whose splits the sources ask for and whose random numbers the random nodes
-  // draw. Every pass builds the input again.
+  // repetition of its own: the sources ask for that repetition's splits, and the random nodes draw
+  // that repetition's random numbers. Every pass builds the input again.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildPass(size_t i, int64_t pass,
                                                           int64_t passes) const;
-  // Repeat: returns a copy of this site which, like all sites below the copy, stores state that
-  // outlasts a pass in `kept`. `kept` must live as long as the iterators of these sites. A Repeat
-  // above this one takes precedence.
+  // Repeat: returns a copy of this site. The copy and all sites below it use `kept` for the state
+  // that outlasts a pass. `kept` must live as long as the iterators of these sites. If there is a
+  // Repeat above this one, that Repeat's object is used instead.
   BuildSite Keeping(KeptAcrossPasses& kept) const {
     BuildSite site = *this;
     if (site.kept_ == nullptr) site.kept_ = &kept;
@@ -92,11 +94,11 @@ class BuildSite {
   // Cache: the state of this node that all runs of the dataset share. nullptr if this run reads
   // only a part of the dataset, or if the node is inside a body, which is opened many times.
   KeptByNode* kept_by_node() const;
-  // Cache: true if this Cache is below another, for which it must make elements drawn with seed().
+  // Cache: true if this Cache is below another Cache. Its elements must then be made with seed().
   bool in_first_pass() const { return first_pass_; }
   // Cache: builds input `i` as a run with `seed` reads it in the first pass of the first
-  // repetition, whichever pass this is. Its sources take splits from `splits` if that is not null,
-  // otherwise from the run's feed.
+  // repetition, even if this is a later pass. The input's sources take splits from `splits` if that
+  // is not null, otherwise from the run's feed.
   absl::StatusOr<std::unique_ptr<NodeIterator>> BuildFirstPass(size_t i, SplitFeed* splits,
                                                                uint64_t seed) const;
   // FlatMap: builds body `i`, opened by outer element number `element`. The body's sources take
@@ -117,7 +119,7 @@ class BuildSite {
   // integer attribute "seed" if the node has one, else seed(). With `every_repetition` false the
   // draws are the same in each repetition.
   RandomKey Random(bool every_repetition = true) const;
-  // The run's partition; 0 also if this node must produce the same elements in each partition.
+  // The run's partition, or 0 if this node must produce the same elements in every partition.
   uint64_t partition() const;
 
   // --- For sources -------------------------------------------------------------
@@ -153,7 +155,7 @@ class BuildSite {
   Pool* output_ = nullptr;    // nullptr: the run's
   bool in_body_ = false;
   bool undivided_ = false;
-  bool first_pass_ = false;           // the first of the first repetition, whatever the run's is
+  bool first_pass_ = false;           // Random() draws as in RunContext::repetition 0
   std::optional<uint64_t> seed_;      // nullopt: the run's
   SplitFeed* splits_ = nullptr;       // nullptr: the run's
   KeptAcrossPasses* kept_ = nullptr;  // owned by the outermost Repeat above

@@ -21,8 +21,8 @@ int64_t BeginEpoch(const Dataset& dataset);
 // Moves an iterator from epoch `from` to epoch `to`, which a saved state names. The next epoch to
 // begin is `to` + 1, or a later one if other iterators have begun epochs since `from`. Any thread.
 void GoOnInEpoch(const Dataset& dataset, int64_t from, int64_t to);
-// Returns the next epoch to begin after GoOnInEpoch(). `next` is the next epoch to begin before
-// that call.
+// Returns the epoch that begins next after GoOnInEpoch(dataset, from, to), if epoch `next` would
+// have begun next before that call.
 inline int64_t NextEpoch(int64_t next, int64_t from, int64_t to) {
   return next == from + 1 ? to + 1 : std::max(next, to + 1);
 }

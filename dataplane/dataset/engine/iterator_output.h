@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// Does what Dataset::MakeIterator() does, with RunContext::output and output_ahead. The last node
-// that makes elements, rather than passing them on, makes them in `output`. `output` outlives the
-// iterator. The iterator reads the dataset's epoch number `epoch`.
+// Does what Dataset::MakeIterator() does, but sets RunContext::output and output_ahead. The last
+// node that makes elements, rather than passing them on, makes them in `output`. `output` outlives
+// the iterator. The iterator reads the dataset's epoch number `epoch`.
 absl::StatusOr<Iterator> MakeIteratorInto(Pool& output, const Dataset& dataset, uint64_t seed,
                                           int64_t epoch);
 

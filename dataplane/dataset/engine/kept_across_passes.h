@@ -14,15 +14,15 @@ namespace penstock {
 // thread.
 class KeptAcrossPasses {
  public:
-  // Returns the kept state of node number `node`, empty at first. Only the node's iterator uses it,
-  // and only one exists at a time.
+  // Returns the kept state of node number `node`, empty at first. Only the node's iterator uses the
+  // state, and a node has only one iterator at a time.
   std::shared_ptr<void>& Of(int node) {
     MutexLock lock(mu_);
     return by_node_[node];  // entries never move
   }
 
-  // Distribute: notes that a pass produced no element because other consumers took them all. Such a
-  // pass does not mean that the input is empty.
+  // Distribute: notes that a pass produced no element because other consumers took all of its
+  // elements. Such a pass does not mean that the input is empty.
   void NoteOthersTookAll() { others_took_all_ = true; }
   bool TakeOthersTookAll() { return others_took_all_.exchange(false); }
 

@@ -49,9 +49,9 @@ class NodeIterator {
   virtual absl::StatusOr<bool> NextInto(ResultSink& sink);
 
   // Adds the leaves of the next element to `views`, which keep their memory alive; false at the
-  // end. For callers that only read the leaves, so that leaves that are already in memory need not
-  // be copied into a block. After an error, the added leaves are invalid. The default adds the
-  // leaves of Next().
+  // end. For callers that only read the leaves: leaves that are already in memory are then not
+  // copied into a block. After an error, the added leaves are invalid. The default adds the leaves
+  // of Next().
   virtual absl::StatusOr<bool> NextViews(ElementViews& views);
 
   // Skips up to `count` elements as if Next() had returned them, and avoids computing them where
@@ -59,7 +59,8 @@ class NodeIterator {
   virtual absl::StatusOr<int64_t> Skip(int64_t count);
 
   // Writes the position after the last element that Next() returned, however far the node has read
-  // ahead. Positions and counts, never elements.
+  // ahead. The position consists of the inputs' positions and of counts. It contains no elements;
+  // the only exception is the state of Scan.
   virtual absl::Status Save(StateWriter& writer) = 0;
   // REQUIRES: freshly built. DataLoss if the bytes are not a position of this node.
   virtual absl::Status Restore(StateReader& reader) = 0;
@@ -100,7 +101,7 @@ class StateExchange;     // state_sections.h
 // State that all nodes of one running dataset share.
 struct RunContext {
   uint64_t seed = 0;                // for seeds left open by the definition
-  int64_t repetition = 0;           // of the iteration (Repeat after Distribute), or the epoch
+  int64_t repetition = 0;           // of the iteration, or the dataset's epoch (epochs.h)
   bool of_dataset = false;          // runs of the dataset share its nodes' KeptByNode
   uint64_t partition = 0;           // 0: the whole dataset
   bool same_elsewhere = false;      // all partitions make the same elements, then divide them
@@ -140,7 +141,8 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& datas
 absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset,
                                          uint64_t save = 0);
 // Restores a whole iterator. InvalidArgument for a position of a different dataset, naming the
-// first node that differs; DataLoss for bytes that SaveIterator() does not write.
+// nodes that differ, or only the first one if the numbers of nodes differ; DataLoss for bytes that
+// SaveIterator() does not write.
 absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset,
                              std::string_view bytes);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that Distribute gave to nodes after it. Each is delivered (docs/exactly_once.md) when
-// the outermost Next() returns the element that was made from it; until then it is pending. Pending
-// deliveries are collected per thread and accompany the nodes' results. A node that passes on its
-// result in the same Next() need not handle them; a node that holds elements back keeps their
+// Elements that Distribute passed to the nodes after it. Each is delivered (docs/exactly_once.md)
+// when the outermost Next() returns the element that was made from it; until then it is pending.
+// Pending deliveries are collected per thread and accompany the nodes' results. A node that returns
+// its result in the same Next() need not handle them; a node that holds elements back keeps their
 // deliveries (PositionedInput::Holds).
 #pragma once
 
@@ -30,7 +30,7 @@ class GivesElements {
 struct PendingDelivery {
   GivesElements* from;  // outlives the iterator
   PartitionId partition;
-  Index position;  // in the client's sets of indices
+  Index position;  // as the client counts elements: an index or a row
 };
 
 class PendingDeliveries {
@@ -49,8 +49,8 @@ class PendingDeliveries {
   // no node after this one counts them.
   void GoOn();
 
-  // Returns the object that counts this thread's elements. nullptr if none does: each element is
-  // then delivered when it is given.
+  // Returns the object that collects this thread's pending deliveries. nullptr if there is none:
+  // each element is then delivered as soon as Distribute passes it on.
   static PendingDeliveries* Current();
   // Makes `into` the current object while this object lives. A thread's scopes end in reverse
   // order.

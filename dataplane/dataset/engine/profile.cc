@@ -151,7 +151,7 @@ class ProfiledIterator final : public NodeIterator, public ReadyHint {
   const std::unique_ptr<NodeIterator> iterator_;
   ReadyHint* const ready_;  // iterator_, if it is a ReadyHint
   NodeProfile& node_;
-  absl::Status ended_;  // the error of all later calls, once memory or threads ran out
+  absl::Status ended_;  // the error of all later calls, if memory or threads have run out
   int64_t every_ = 1;   // one in this many calls is timed
   int64_t until_timed_ = 1;
   int64_t elements_ = 0;  // not flushed yet; the same is true of bytes_

@@ -21,7 +21,7 @@ namespace penstock {
 // One node's counts, over all iterators built for it. Any thread; relaxed.
 struct NodeProfile {
   std::string name;                    // as in errors; never changes
-  std::atomic<int64_t> elements{0};    // produced; errors in an element's place count
+  std::atomic<int64_t> elements{0};    // produced, including errors in their place
   std::atomic<int64_t> bytes{0};       // of their blocks; 0 for rows written into a batch
   std::atomic<int64_t> busy_ns{0};     // in this node's own code, on all threads; an estimate
   std::atomic<int64_t> waiting_ns{0};  // spent by readers waiting for its next element

@@ -44,7 +44,7 @@ class RegisteredIterator : public NodeIterator {
 };
 
 // Makes the node of op `op` for the value that `all` has under `name`; `describe` is called with
-// that value. Errors become the dataset's.
+// that value. An error becomes the status of the dataset.
 template <class T, class Describe>
 Dataset MakeRegistered(std::string op, const Registered<T>& all, std::string_view name,
                        const Params& params, std::vector<NodePtr> inputs, Describe describe) {

@@ -21,9 +21,9 @@ struct StateToRestore {
   RestoreOptions options;
 };
 
-// InvalidArgument if the bytes are not a state, or are the states of all ranks and there is no
-// state, skip_steps is negative, or the states cannot be merged. DataLoss for bytes that neither
-// Save() nor MergeRankStates() makes.
+// InvalidArgument if the bytes are not a state. For the states of all ranks, also if there are no
+// states, if skip_steps is negative, or if the states cannot be merged. DataLoss for bytes that
+// neither Save() nor MergeRankStates() makes.
 absl::StatusOr<StateToRestore> ReadStateToRestore(const State& state);
 
 // Does the same as RestoreIterator() (node_iterator.h), but the position's dataset may differ in

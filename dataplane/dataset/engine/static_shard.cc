@@ -44,8 +44,8 @@ bool OpensFiles(const Dataset::Node& node) {
                      [](const NodePtr& body) { return AnyNode(*body, ReadsFileOfItsElement); });
 }
 
-// Appends for each provider of this tree whether it is FromTensorSlices below a node that opens
-// files. The order is that of the providers' numbers.
+// Appends, for each provider of this tree, whether the provider is a FromTensorSlices below a node
+// that opens files. The order is that of the providers' numbers.
 void AddSlicesOfNames(const Dataset::Node& node, bool opened, std::vector<bool>& to) {
   const NodeKind& kind = *FindNodeKind(node.op);
   if (kind.plan != nullptr) return to.push_back(opened && node.op == "FromTensorSlices");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a dataset is cut if each partition is a shard fixed in advance: processing modes FILE, DATA
-// and HINT. FILE divides the splits of its sources. DATA takes every n-th element of the whole
-// dataset (after a final Prefetch, which changes no element). HINT takes every n-th element at the
-// Shard of kShardHint. The nodes before a cut must produce the same elements in each partition.
+// and HINT. FILE divides the splits of the dataset's sources. DATA takes every n-th element of the
+// whole dataset (after a final Prefetch, which changes no element). HINT takes every n-th element
+// at the Shard of kShardHint. The nodes before a cut must produce the same elements in each
+// partition.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ struct Step {
   std::optional<uint32_t> file;  // the value with the name of the file that the input was read from
 };
 
-// Result `result` is value `value`. Results that are written in place have no entry.
+// Result number `result` is value number `value`. Results that are written in place have no entry.
 struct Handed {
   size_t result;
   uint32_t value;
@@ -69,7 +69,8 @@ class Interpreter final : public BoundFunction {
     results_of_.resize(specs_.size());
     for (size_t i = 0; i < def_->results.size(); ++i) {
       const uint32_t value = def_->results[i];
-      // The first result is written in place; inputs and repeated results are copied.
+      // The first result that is this value is written in place. Later results that are the same
+      // value, and results that are inputs, are copied.
       if (value >= inputs.size() && results_of_[value].empty()) {
         results_of_[value].push_back(static_cast<uint32_t>(i));
       } else {

@@ -27,8 +27,8 @@ class BroadcastWalk {
   BroadcastWalk(absl::Span<const int64_t> result,
                 absl::Span<const absl::Span<const int64_t>> operands);
 
-  // Calls row(offsets, n, out): the next n results start at `out`, operand k's values at offsets[k]
-  // with step(k) between them.
+  // Calls row(offsets, n, out): the next n results start at `out`. The values of operand k start at
+  // offsets[k] and are step(k) apart.
   template <class Row>
   void ForEachRow(Row&& row) const {
     int64_t offsets[kMaxOperands] = {};

@@ -40,7 +40,7 @@ inline bool Load(BoolByte value) {
 }
 
 // Calls `f.template operator()<T>()` for the type of a dtype, and returns its result. REQUIRES: the
-// dtype is one of the function's kind.
+// dtype is of the kind in the function's name.
 template <class F>
 auto ForInteger(DType dtype, F&& f) {
   switch (dtype) {
@@ -94,7 +94,7 @@ template <size_t kBytes>
 struct Opaque {
   std::byte bytes[kBytes];
 };
-// As above, for Opaque values of the dtype's size. REQUIRES: not string.
+// Does the same for the Opaque type of the dtype's size. REQUIRES: not string.
 template <class F>
 auto ForWidth(DType dtype, F&& f) {
   switch (SizeOf(dtype)) {

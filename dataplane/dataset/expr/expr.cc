@@ -178,7 +178,7 @@ Expr Struct(std::vector<std::pair<std::string, Expr>> members) {
   }
   node.spec = Spec::Dict(std::move(specs));
   for (size_t i = 0; i < node.spec.size(); ++i) {
-    // The last of equal keys counts, as in Spec::Dict.
+    // If several members have the same key, the last one counts, as in Spec::Dict.
     const auto last = std::find_if(members.rbegin(), members.rend(), [&](const auto& member) {
       return member.first == node.spec.key(i);
     });

@@ -28,7 +28,8 @@ std::string LiteralText(const Literal& literal) {
   return std::visit([](auto value) { return absl::StrCat(value); }, literal);
 }
 
-// Returns the literal as a constant of `dtype`. Integers take integer literals that fit.
+// Returns the literal `x` as a constant of `dtype`. Returns `x` itself if `dtype` is not numeric,
+// and a Mistake if `dtype` is an integer dtype that cannot hold the literal.
 Expr Adapt(const Expr& x, DType dtype) {
   const Literal literal = NodeOf(x)->literal[0];
   if (!Fits(Takes::kNumber, dtype)) return x;

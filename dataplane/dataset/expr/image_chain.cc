@@ -17,7 +17,7 @@ namespace {
 // The order of a chain's steps.
 enum Stage : int { kDecode, kCrop, kResize, kFlip, kNormalize };
 
-// Returns the step of a chain that the operation is; nullopt if the operation is no such step.
+// Returns which step of a chain the operation is; nullopt if it is none.
 std::optional<Stage> StageOf(const OpDef& op) {
   if (CropPlanOf(op)) return kCrop;
   if (op.op == "Resize") return kResize;
@@ -70,8 +70,8 @@ void CopyRow(const uint8_t* in, int64_t width, int64_t pixel_bytes, bool mirror,
     std::memcpy(out + x * pixel_bytes, in + (width - 1 - x) * pixel_bytes, pixel_bytes);
 }
 
-// Writes `size` rows, made by make(y, memory), to the output, optionally normalised and optionally
-// upside down.
+// Writes an image of `size` to the output, optionally normalised and optionally upside down.
+// make(y, memory) makes row y of the image.
 template <class F>
 absl::Status WriteRows(const ImagePlan& plan, const ImageSize& size, bool up_down, OpRun& run,
                        const F& make) {

@@ -18,9 +18,9 @@ namespace penstock {
 using ImageChain = std::vector<size_t>;
 std::vector<ImageChain> FindImageChains(const FunctionDef& def);
 
-// The kernel takes the first operation's input and makes the last operation's output. Its pixels
-// differ by at most 1/255 from the pixels that the operations make one by one; with kDct scaling
-// they are only approximately equal.
+// The kernel takes the first operation's input and makes the last operation's output. The output's
+// pixels differ by at most 1/255 from the pixels that the operations make one by one; with kDct
+// scaling they are only approximately equal.
 Kernel MakeImageChain(const FunctionDef& def, const ImageChain& chain);
 
 }  // namespace penstock

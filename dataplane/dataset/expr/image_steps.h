@@ -55,9 +55,10 @@ std::optional<FlipPlan> FlipPlanOf(const OpDef& op);
 // Returns the parameters of a Normalize.
 Normalization NormalizationOf(const Attrs& attrs);
 
-// Returns a random region with `min_area` to `max_area` of the image's area and an aspect of 3/4 to
-// 4/3 (logarithmically uniform). After ten draws that do not fit, returns the largest centred
-// region with an aspect in these bounds. torchvision's RandomResizedCrop does the same.
+// Returns a random region whose area is `min_area` to `max_area` times the image's area, and whose
+// aspect is 3/4 to 4/3 (logarithmically uniform). After ten draws that do not fit, returns the
+// largest centred region with an aspect in these bounds. torchvision's RandomResizedCrop does the
+// same.
 Region RandomRegion(const RandomKey& key, int64_t image_height, int64_t image_width,
                     double min_area, double max_area);
 

@@ -88,8 +88,8 @@ class OpRun {
 // Returns the address that the offsets of a string tensor count from; nullptr for other dtypes.
 const char* BytesOf(const Tensor& x);
 
-// Returns the number of values of a tensor of `dims`. ResourceExhausted if it takes more than
-// MostValueBytes().
+// Returns the number of values of a tensor of `dims`. ResourceExhausted if the tensor takes more
+// than MostValueBytes().
 absl::StatusOr<int64_t> CountOf(absl::Span<const int64_t> dims, DType dtype);
 
 }  // namespace penstock

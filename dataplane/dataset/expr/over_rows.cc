@@ -119,8 +119,8 @@ class Rewriter {
     return true;
   }
 
-  // Adds an operation that gives the same values the dims [rows, 1 …, dims of `spec`], with `rank`
-  // dims after the rows.
+  // Adds an operation that gives the values of `input` the dims [rows, 1 …, dims of `spec`], with
+  // `rank` dims after the rows.
   uint32_t AddReshape(uint32_t input, const TensorSpec& spec, int rank) {
     std::vector<int64_t> dims = {-1};
     dims.resize(1 + rank - spec.shape.rank(), 1);

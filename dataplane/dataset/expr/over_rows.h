@@ -21,7 +21,7 @@ struct FunctionOverRows {
 
 // Returns nullopt if the function does not compute the same results over rows (an operation that is
 // not elementwise, an unknown shape, a result that uses no input), or if a row is so large that a
-// separate call for it costs next to nothing.
+// separate call for each row costs hardly more.
 std::optional<FunctionOverRows> OverRowsOf(const FunctionDef& def);
 
 }  // namespace penstock

@@ -72,8 +72,8 @@ class PENSTOCK_EXPORT PythonHost {
   static void SetOfProcess(std::shared_ptr<PythonHost> host);
 };
 
-// Applies the function to `x`. Its results have the spec `output`, whose leaves are all dense.
-// `deterministic` is as for RegisteredMap.
+// Applies the function to `x`. The function's results have the spec `output`, whose leaves are all
+// dense. `deterministic` is as for RegisteredMap.
 Expr CallPython(PythonFunction function, const Spec& output, bool deterministic, const Expr& x);
 
 // Makes a source of the generator's elements, in one split. Otherwise the same as

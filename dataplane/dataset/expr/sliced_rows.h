@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// Two or more operations, by their place in the function. Each is a Slice of the same value, of
-// static shape and rank 2, so that none of them can fail.
+// Two or more operations, by their place in the function. Each is a Slice of the same value. The
+// value has rank 2 and a static shape, so none of the slices can fail.
 using SlicedRows = std::vector<size_t>;
 std::vector<SlicedRows> FindSlicedRows(const FunctionDef& def);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accessors of Dataset. Sources and transforms are defined with their nodes,
-// iterators in iterator.cc.
+// Accessors of Dataset. Sources and transforms are defined with their nodes, and iterators in
+// dataplane/dataset/engine.
 #include "penstock/dataset.h"
 
 #include "dataplane/dataset/graph/graph.h"

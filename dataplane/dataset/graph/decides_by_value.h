@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks for nodes whose next element depends on a value (Filter, FlatMap, Interleave). If the
-// value were different when a partition is read again, all later elements would get different
-// numbers.
+// The checks that apply to nodes whose next element depends on a value (Filter, FlatMap,
+// Interleave). If the value were different when a partition is read again, all later elements would
+// get different indices.
 #pragma once
 
 #include <string_view>

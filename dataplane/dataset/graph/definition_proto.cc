@@ -19,9 +19,9 @@ namespace {
 
 constexpr uint32_t kDefinitionVersion = 1;
 
-// Builds a message's node. The node takes the last of the trees read so far as its inputs.
-// REQUIRES: there are enough trees. Does not yet compare the node with the results that the message
-// states.
+// Builds the node that a message describes. The node takes the last of the trees read so far as its
+// inputs. REQUIRES: there are enough trees. Does not yet compare the node with the results that the
+// message states.
 absl::StatusOr<NodePtr> ReadNode(const dataset::wire::Node& from, std::vector<NodePtr>& trees) {
   const NodeKind* kind = FindNodeKind(from.op());
   if (kind == nullptr)

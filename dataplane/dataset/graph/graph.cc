@@ -89,8 +89,8 @@ absl::Status WithName(const Dataset::Node& node, const absl::Status& status) {
                       absl::StrCat(NodeName(node, node.size - 1), ": ", status.message()));
 }
 
-// Drops the inputs of a tree that is too large. A dataset joined with itself again and again has
-// more nodes than a program can walk over.
+// InvalidArgument for a tree that is too large, whose inputs are then dropped. A dataset that is
+// joined with itself again and again has more nodes than a program can walk over.
 absl::Status CheckNodeCount(Dataset::Node& node) {
   if (node.size <= kMaxNodes) return absl::OkStatus();
   node.inputs.clear();

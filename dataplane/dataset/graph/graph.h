@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Dataset is a tree of nodes that never change. A dataset used twice (Zip, Concatenate) appears
-// twice in the tree: it is read twice.
+// twice in the tree, and is read twice.
 #pragma once
 
 #include <cstdint>

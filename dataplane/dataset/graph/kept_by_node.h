@@ -11,7 +11,7 @@ namespace penstock {
 struct CachedElements;  // transforms/cache/cache_store.h
 
 // State of a node that this process keeps beyond the node's iterators. It is not part of the node's
-// definition, and is destroyed when no Dataset or iterator has the node any more.
+// definition, and is destroyed when no Dataset or iterator refers to the node any more.
 struct KeptByNode {
   Mutex mu;
   int64_t epochs = 0;  // begun so far; guarded by a lock in epochs.cc

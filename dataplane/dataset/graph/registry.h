@@ -67,8 +67,8 @@ struct NodeKind {
   int undivided = 0;
   // The inputs run elsewhere (Distribute): they are not built, and have no split providers here.
   bool elsewhere = false;
-  // Takes an argument from the element that opens it (RangeOf …); the attribute "argument" is its
-  // Spec. Only inside a body.
+  // Takes an argument from the element that opens it (RangeOf …); the attribute "argument" is the
+  // argument's Spec. Such a node occurs only inside a body.
   bool takes_argument = false;
   // Returns elements of its inputs unchanged, in the inputs' memory (Take, Prefetch, Interleave).
   // The node may skip elements. A node with bodies returns only elements of the bodies. Elements of
@@ -87,16 +87,16 @@ struct NodeKind {
   // Plans the splits of a source that can be divided; nullptr for all other nodes. PlanSplits fills
   // in the plan's `node`.
   absl::StatusOr<SplitProviderPlan> (*plan)(const Dataset::Node& node, Files& files) = nullptr;
-  // Returns a note for Explain() besides the node's attributes (how far back it restores); nullptr:
-  // nothing.
+  // Returns what Explain() shows for the node in addition to its attributes, such as how far back a
+  // restored iterator reads; nullptr: nothing.
   std::string (*explain_details)(const Dataset::Node& node) = nullptr;
 };
 
-// Returns the kinds of nodes that the library has itself (built_in_kinds.cc). This folder depends
-// on neither sources nor transforms.
+// Returns the kinds of nodes that the library has itself. Defined outside this folder
+// (built_in_kinds.cc), because this folder depends on neither sources nor transforms.
 std::vector<NodeKind> BuiltInKinds();
 
-// Returns the row of that operation; nullptr if it is unknown. Any thread.
+// Returns the row of operation `op`; nullptr if there is none. Any thread.
 const NodeKind* FindNodeKind(std::string_view op);
 
 // Returns all rows, sorted by name.

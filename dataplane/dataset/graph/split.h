@@ -15,8 +15,8 @@
 namespace penstock {
 
 // One source of a dataset that can be divided. Providers are numbered in the order of their nodes.
-// Sources inside functions (FlatMap, Interleave) are not providers: they run whole, wherever the
-// element that opens them is.
+// Sources inside functions (FlatMap, Interleave) are not providers: the partition that opens such a
+// source reads all of it.
 struct SplitProviderPlan {
   std::string node;                // its name in messages: "ListFiles#0"
   int64_t count = 0;               // splits of one repetition; kUnknown if only the source can tell
@@ -30,15 +30,16 @@ struct SplitPlan {
   std::vector<SplitProviderPlan> providers;
 };
 
-// Resolves file patterns and counts splits. NotFound names a pattern that matches nothing. Runs on
-// a machine that can read the files.
+// Resolves file patterns and counts splits. NotFound names a pattern that matches nothing. Must run
+// on a machine that can read the files.
 absl::StatusOr<SplitPlan> PlanSplits(const Dataset& dataset, Files& files = DefaultFiles());
 
-// Split `n` of a source of `count` elements that is cut into `splits` parts, whose sizes differ by
-// at most one.
+// Elements [begin, end) of a source.
 struct Span64 {
   int64_t begin, end;
 };
+// Returns split `n` of a source of `count` elements that is cut into `splits` parts, whose sizes
+// differ by at most one.
 Span64 SplitOf(int64_t count, int64_t splits, int64_t n);
 // Returns the number of splits into which a source of `count` elements is cut.
 int64_t SplitCountFor(int64_t count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions as bytes: unsigned varints, zig-zag integers and strings, read in the order they were
-// written.
+// Positions as bytes: unsigned varints, zig-zag integers and strings, read in the order in which
+// they were written.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +39,12 @@ class StateWriter {
   absl::Status WriteKept(const StateWriter& kept, const std::vector<WhenPartOf>& attached);
 
   // Notes that a reader that continues from these bytes will never need a split of the provider
-  // before this one (split.h). If called several times for a provider, the earliest split counts.
+  // before the one that is named here (split.h). If called several times for a provider, the
+  // earliest split counts.
   void NeedsSplits(int provider, int64_t repetition, int64_t ordinal);
   // Notes that a reader that continues from these bytes may need any split of all providers.
   void NeedsAllSplits() { needs_all_splits_ = true; }
-  // Repetition and ordinal by provider. All splits of a missing provider may be needed.
+  // Repetition and ordinal by provider. If a provider is missing, all of its splits may be needed.
   using SplitsNeeded = std::map<int, std::pair<int64_t, int64_t>>;
   SplitsNeeded splits_needed() const { return needs_all_splits_ ? SplitsNeeded() : splits_needed_; }
 

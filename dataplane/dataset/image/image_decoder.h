@@ -24,7 +24,7 @@ struct DecodePlan {
   DecodeOptions options;
 };
 
-// Uses the thread's decoders, so a thread can use only one object at a time.
+// Uses the thread's decoders, so a thread can use only one ImageDecoder at a time.
 class ImageDecoder {
  public:
   // Reads the part before the pixels. `bytes` and `arena` must outlive this. Errors are those of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libjpeg reports errors by a call that must not return. Every entry point sets a jump back to
-// itself, and from then on holds no object with a destructor.
+// libjpeg reports errors by a call that must not return. Every entry point therefore calls setjmp()
+// to get control back, and from then on holds no object with a destructor.
 #include "dataplane/dataset/image/jpeg_decoder.h"
 
 #include <csetjmp>
@@ -161,8 +161,8 @@ absl::StatusOr<ImageSize> JpegDecoder::Open(std::string_view bytes, int channels
     return absl::InvalidArgumentError(absl::StrCat("a JPEG image of ", info.image_width, " x ",
                                                    info.image_height, " pixels is too large"));
   }
-  // A missing end-of-image marker is the cheapest sign that a file was cut. (Reading a region may
-  // never reach the cut.)
+  // A missing end-of-image marker is the cheapest sign that a file was cut short. (Reading a region
+  // may never reach the place where it was cut.)
   if (bytes.rfind("\xFF\xD9") == std::string_view::npos)
     return absl::DataLossError("damaged JPEG image: it has no end marker; the file was cut short");
   impl.is_cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;

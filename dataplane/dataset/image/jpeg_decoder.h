@@ -13,8 +13,8 @@
 
 namespace penstock {
 
-// Decodes one image after another. One thread only. Greyscale, YCbCr, RGB, CMYK and YCCK (inverted,
-// if Adobe's marker is there) become RGB or grey. EXIF orientation is not applied.
+// Decodes one image after another. One thread only. Greyscale, YCbCr, RGB, CMYK and YCCK (the last
+// two inverted if the file has Adobe's marker) become RGB or grey. EXIF orientation is not applied.
 class JpegDecoder {
  public:
   static JpegDecoder& OfThisThread();
@@ -27,13 +27,13 @@ class JpegDecoder {
   // marker is missing.
   absl::StatusOr<ImageSize> Open(std::string_view bytes, int channels);
 
-  // Returns the size of the image that decoding makes with `eighths` (1, 2, 4 or 8) pixels for
-  // every 8.
+  // Returns the size of the image if it is decoded at `eighths` eighths of its full size. `eighths`
+  // is 1, 2, 4 or 8.
   ImageSize ScaledSize(int eighths);
 
-  // Reads one region of the scaled image, and as few pixels around the region as are needed to make
-  // its pixels equal to those of the whole image. The pixels are in `arena`. Call it once per
-  // Open(). DataLoss with libjpeg's message for damaged data.
+  // Reads one region of the scaled image, and as few pixels around the region as are needed to give
+  // the region the same pixels as if the whole image were read. The pixels are in `arena`. Called
+  // once per Open(). DataLoss with libjpeg's message for damaged data.
   absl::StatusOr<Pixels> Read(const Region& region, int eighths, Arena& arena);
 
   // Reads the whole image into `out`, row after row without gaps.

@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// The change from the upright to the stored image: pixel (x, y) of the upright image is mirrored
-// within it, then x and y change places.
+// How the stored image is made from the upright one: each pixel (x, y) is mirrored (mirror_x,
+// mirror_y), then x and y change places (transpose).
 struct Turn {
   bool mirror_x = false, mirror_y = false;
   bool transpose = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libpng reports errors by a call that must not return. A function that sets a jump back to itself
-// holds no object with a destructor from then on. All memory of libpng is the arena's, so that a
-// jump leaks nothing.
+// libpng reports errors by a call that must not return. A function that calls setjmp() to get
+// control back holds no object with a destructor from then on. All memory of libpng is the arena's,
+// so a jump leaks nothing.
 #include "dataplane/dataset/image/png_decoder.h"
 
 #include <png.h>

@@ -37,8 +37,8 @@ class PngDecoder {
   // Returns the turn from the image's EXIF block.
   Turn turn() const;
 
-  // Reads one region, and no row below it if the image is not interlaced. The pixels are in the
-  // arena. Call it once per Open(). DataLoss with libpng's message for damaged data.
+  // Reads one region. Reads no row below the region if the image is not interlaced. The pixels are
+  // in the arena. Called once per Open(). DataLoss with libpng's message for damaged data.
   absl::StatusOr<Pixels> Read(const Region& region);
 
  private:

@@ -87,7 +87,7 @@ Resizer<T>::Resizer(const ImageView<T>& image, const ImageSize& size, const Resi
       blends_(options.interpolation == Interpolation::kBilinear && !options.antialias),
       arena_(&arena) {
   row_ = arena.AllocateArray<float>(image.width * image.channels + 1);
-  row_[image.width * image.channels] = 0;  // read next to the last pixel, but not used
+  row_[image.width * image.channels] = 0;  // read together with the last pixel, but not used
   if (!blends_)
     row_weights_ = arena.AllocateArray<float>(MostTaps(options, image.height, size.height));
   PlanColumns(mirror);

@@ -23,7 +23,7 @@ absl::Status CheckFiles(const Attrs& attrs);
 // Returns `status` with the node's name in front of the message. OK stays OK.
 absl::Status AtNode(const BuildSite& site, const absl::Status& status);
 
-// Returns the file names of the node at `site`, for either node.
+// Returns the file names of the node at `site`, which may be either of the two nodes.
 std::vector<std::string> FilesOf(const BuildSite& site);
 
 // Returns the split plan of a source whose splits are its files.

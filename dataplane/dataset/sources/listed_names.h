@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that a pattern matches. They are listed once: when the splits are planned, or, without a
-// split plan, by the process that reads the dataset. Nodes that use this may have the attributes
-// "shuffle" and "seed".
+// split plan, by the process that reads the dataset. Nodes that list files this way may have the
+// attributes "shuffle" and "seed".
 #pragma once
 
 #include <stop_token>
@@ -19,13 +19,14 @@ namespace penstock {
 using ListNames = absl::StatusOr<std::vector<std::string>> (*)(const Attrs& attrs, Files& files,
                                                                const std::stop_token& stop);
 
-// Returns the list for the node at `site`. With a split plan, these are the files of the plan, and
-// the dispatcher permutes its splits. Without one, the files are listed here, and shuffled if the
-// node's attributes ask for that.
+// The files of one node.
 struct ListedNames {
   std::vector<std::string> sorted;
   std::vector<int64_t> order;  // indices into `sorted`, in reading order
 };
+// Returns the list for the node at `site`. With a split plan, these are the files of the plan, and
+// the dispatcher permutes the splits. Without one, the files are listed here, and shuffled if the
+// node's attributes ask for that.
 absl::StatusOr<ListedNames> NamesAt(const BuildSite& site, ListNames list);
 
 // Makes the split plan of a node with these files. Each file is a split.

@@ -24,7 +24,7 @@ class NumberedFiles {
   int64_t count() const { return begins_.back(); }  // elements
   int64_t file_count() const { return static_cast<int64_t>(files_.size()); }
   const std::string& name(int64_t file) const { return files_[file].name; }
-  // The number of the first element of `file`; count() for file_count().
+  // The number of the first element of `file`, or count() if `file` is file_count().
   int64_t begin(int64_t file) const { return begins_[file]; }
 
   struct Place {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of sources before 0.9, until the next release.
+// The names that sources had before 0.9. Release 0.10 removes them.
 #include <string>
 #include <utility>
 #include <vector>

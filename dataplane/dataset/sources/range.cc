@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 // How many of the numbers start, start + step, … are before stop. nullopt if the count does not fit
-// int64. REQUIRES: step != 0.
+// in int64. REQUIRES: step != 0.
 std::optional<int64_t> RangeCount(int64_t start, int64_t stop, int64_t step) {
   if (step > 0 ? start >= stop : start <= stop) return 0;
   const uint64_t distance = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start)

@@ -30,9 +30,9 @@ class SplitCursor {
   // Notes in `writer` which splits the position needs. `some_left` means that the last split is
   // among them. Save() calls this itself.
   void NoteNeeded(StateWriter& writer, bool some_left) const;
-  // Restores a position. `next` returns the span of the saved split (Next(), or a span derived from
-  // it). Returns the part of that span that was left, empty if the split had ended. DataLoss for a
-  // position that Save() cannot have written.
+  // Restores a position. `next` returns the span of the saved split: what Next() returns, or a span
+  // derived from it. Returns the part of that span that was left, empty if the split had ended.
+  // DataLoss for a position that Save() cannot have written.
   absl::StatusOr<Span64> Restore(StateReader& reader,
                                  absl::FunctionRef<absl::StatusOr<std::optional<Span64>>()> next);
 

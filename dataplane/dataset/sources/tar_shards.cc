@@ -115,8 +115,8 @@ class SampleReader final : public ElementReader {
     }
   }
 
-  // Reads the files of one sample. Returns false at the end. An error of the archive after the
-  // sample is kept in failure_.
+  // Reads the files of one sample. Returns false at the end. If the archive has an error after the
+  // sample, keeps the error in failure_.
   absl::StatusOr<bool> ReadSample(bool contents) {
     if (!failure_.ok()) return tar_.GiveUp(std::exchange(failure_, absl::OkStatus()));
     if (!ahead_.has_value()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An element as bytes outside of a link, for a cache file or for the state of Scan. The bytes are
-// its block as in docs/element.md.
+// the element's block (docs/element.md).
 #pragma once
 
 #include <string_view>

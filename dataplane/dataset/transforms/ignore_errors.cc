@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::IgnoreErrors: the elements without the errors between them. When a partition is
-// replayed, the same errors must be skipped, or elements would change their numbers. Temporary
-// errors are therefore not ignored, and functions must be deterministic.
+// replayed, the same errors must be skipped, or later elements would get different indices.
+// Temporary errors are therefore not ignored, and functions must be deterministic.
 #include <limits>
 #include <utility>
 

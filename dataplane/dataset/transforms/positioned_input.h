@@ -64,17 +64,17 @@ class PositionedInput {
   // Promises that no position below `n` is saved from now on. Any thread.
   void Release(int64_t n);
 
-  // Report the origin of the node's current output: element `number`; all elements below `n`; the
-  // end of the input. Called on the thread that returns the output. An element that is part of
-  // several outputs counts with the first.
+  // Report which elements the node's current output was made from: element `number`; all elements
+  // below `n`; all elements up to the end of the input. Called on the thread that returns the
+  // output. An element that is part of several outputs counts with the first.
   void Gave(int64_t number);
   void GaveBelow(int64_t n);
   void GaveEnd() { GaveBelow(std::numeric_limits<int64_t>::max()); }
 
-  // Saves the position after the first `n` elements. It starts from the same state of the input as
-  // earlier saves, or from a later one. REQUIRES: released ≤ n ≤ pulled().
+  // Saves the position after the first `n` elements. The saved position starts from the same state
+  // of the input as earlier saves, or from a later one. REQUIRES: released ≤ n ≤ pulled().
   absl::Status Save(StateWriter& writer, int64_t n);
-  // Does the same while another thread may be in Next(), from remembered positions only.
+  // Does the same, but uses only remembered positions, because another thread may be in Next().
   absl::Status SaveBehind(StateWriter& writer, int64_t n);
   // Restores a saved position; pulled() is then the `n` that was passed to Save(). REQUIRES: newly
   // built.

@@ -38,7 +38,7 @@ class LentInput final : public TransformInput {
     return current_.has_value() ? &*current_ : nullptr;
   }
 
-  // Takes back the element that was lent. Returns the last error of the input since the last call.
+  // Takes back the element that was lent. Returns the input's last error since the previous call.
   absl::Status TakeBack() {
     current_.reset();
     return std::exchange(error_, absl::OkStatus());

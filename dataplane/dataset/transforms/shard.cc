@@ -79,7 +79,7 @@ absl::StatusOr<Inferred> InferShard(const Attrs& attrs, absl::Span<const NodePtr
   const int64_t shards = Get<int64_t>(attrs, "num_shards");
   const int64_t index = Get<int64_t>(attrs, "index");
   const Cardinality of = inputs[0]->cardinality;
-  if (shards == kShardHint) {  // the number is known only when it runs
+  if (shards == kShardHint) {  // known only when the dataset runs
     return Inferred{inputs[0]->spec, of == kInfinite || of == 0 ? of : kUnknown};
   }
   if (shards < 1) {

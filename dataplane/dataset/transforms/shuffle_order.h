@@ -17,7 +17,7 @@ namespace penstock {
 // is emptied within 4 · size outputs. While the buffer is full, the slot depends only on the
 // output's number. An element therefore stays for at most 4 · size outputs, and the buffer at any
 // point follows from the 4 · size outputs before it. The first inputs are put into random slots, so
-// that the rotation favors none of them.
+// that the rotation favours none of them.
 class ShuffleOrder {
  public:
   // `key.element` is set to the number of the output or of the input.
@@ -39,8 +39,9 @@ class ShuffleOrder {
   size_t Take();
   int64_t taken() const { return taken_; }  // number of the input that the last Take() took out
 
-  // Moves to the point where `outputs` elements were taken of `inputs` read, in at most 6 · size
-  // steps. False if no run reaches that point. REQUIRES: newly constructed.
+  // Moves to the point at which `inputs` elements have been put in and `outputs` elements taken
+  // out, in at most 6 · size steps. False if no run reaches that point. REQUIRES: newly
+  // constructed.
   bool PlayTo(int64_t outputs, int64_t inputs);
 
   // The numbers of the inputs in the slots; kEmpty for an empty slot.

@@ -97,7 +97,7 @@ T FloorRemainder(T a, T b) {
     return static_cast<T>(a % b);
   }
 }
-// Python's %: the sign of the divisor, zeros included.
+// As Python's %: the result has the sign of the divisor, even if the result is zero.
 template <class T>
 T FloatRemainder(T a, T b) {
   const T remainder = std::fmod(a, b);

@@ -114,7 +114,7 @@ absl::StatusOr<Specs> InferJitter(const Attrs& attrs, InputSpecs inputs) {
   return InferColours(inputs);
 }
 
-// Draw n is the amount of step n; the draws after these give the order.
+// Draw n gives the amount of step n; the draws after these give the order of the steps.
 template <class T>
 void Jitter(const double (&ranges)[kJitters], const RandomKey& key, int64_t pixels, T* rgb) {
   int order[kJitters] = {0, 1, 2, 3};

@@ -29,7 +29,7 @@ absl::Status CheckFixedSize(const TensorSpec& spec);
 // Checks the attribute "probability".
 absl::Status CheckProbability(const Attrs& attrs);
 
-// Checks an image of a concrete element.
+// InvalidArgument unless `image` has three dimensions, none of size 0.
 absl::Status CheckNotEmpty(const Tensor& image);
 
 }  // namespace penstock

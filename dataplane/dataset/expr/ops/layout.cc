@@ -199,7 +199,7 @@ struct Stride {
   int64_t begin, count;
 };
 
-// Python's slice of a dimension of `dim`.
+// Python's slice of a dimension of size `dim`.
 Stride SliceOf(int64_t dim, int64_t begin, int64_t end, int64_t step) {
   const int64_t lowest = step > 0 ? 0 : -1;
   const int64_t highest = step > 0 ? dim : dim - 1;

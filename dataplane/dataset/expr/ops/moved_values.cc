@@ -9,8 +9,9 @@
 namespace penstock {
 namespace {
 
-// Calls row(place, n) for each row along the last axis: the results from n on are at `place` and
-// after it, or are all filling. REQUIRES: there are axes.
+// Calls row(place, n) for each row of the result along the last axis. The results from number n on
+// come from the input's values at `place` plus the last axis's offsets; if `place` is kFilling, all
+// of them are filling. REQUIRES: there are axes.
 template <class Row>
 void ForEachRow(const AllPlaces& axes, Row&& row) {
   for (const AxisPlaces& axis : axes)

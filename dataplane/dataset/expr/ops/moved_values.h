@@ -33,7 +33,7 @@ using AllPlaces = absl::InlinedVector<AxisPlaces, 6>;
 // dims.
 Dims StridesOf(absl::Span<const int64_t> dims);
 
-// Returns all places of all axes: the tensor unchanged.
+// Returns the axes of `x` with all their places; they give `x` unchanged.
 AllPlaces PlacesOf(const Tensor& x);
 
 // Returns a table of `size` places in the arena. ResourceExhausted if it is too large.

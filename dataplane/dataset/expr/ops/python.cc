@@ -50,7 +50,7 @@ std::vector<OpRow> PythonOps() {
                      {"random", kAttrIndex<int64_t>}},
            .infer = InferPython,
            .make_with = MakePython,
-           .random = true}};  // it may draw: never shared or moved
+           .random = true}};  // the function may draw: never shared or moved
 }
 
 Expr CallPython(PythonFunction function, const Spec& output, bool deterministic, const Expr& x) {

@@ -45,7 +45,7 @@ T UniformOf(uint64_t bits, T low, T high) {
   } else {
     const double unit = static_cast<double>(bits >> 11) * 0x1p-53;
     const T value = static_cast<T>(low + unit * (static_cast<double>(high) - low));
-    return value < high ? value : std::nextafter(high, low);  // rounding may reach it
+    return value < high ? value : std::nextafter(high, low);  // rounding may give `high`
   }
 }
 

@@ -41,7 +41,8 @@ class NpyArray final : public ArrayFile {
   FileBytes bytes_;
 };
 
-// An .npz file. An array is kept in memory after the first read of a part of it.
+// An .npz file. The first read of a part of an array loads the whole array, which then stays in
+// memory.
 class NpzArrays final : public ArrayFile {
  public:
   static absl::StatusOr<std::unique_ptr<ArrayFile>> Open(std::unique_ptr<File> file,

@@ -26,7 +26,7 @@ class ElementReader {
   virtual int64_t position() const = 0;
 };
 
-// Opens a file at `position`, which is 0 or a value that position() of a reader returned.
+// Opens a file at `position`, which is 0 or a value that a reader's position() returned.
 using MakeElementReader = std::function<absl::StatusOr<std::unique_ptr<ElementReader>>(
     std::unique_ptr<File> file, int64_t position)>;
 

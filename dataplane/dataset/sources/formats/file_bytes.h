@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// The bytes of an open file, in any order. If the file can be mapped, they are copied from the
+// Reads the bytes of an open file, in any order. If the file can be mapped, copies them from the
 // mapping.
 class FileBytes {
  public:
@@ -23,7 +23,8 @@ class FileBytes {
   const std::string& name() const { return file_->name(); }
   int64_t size() const { return file_->size(); }
   // Returns `bytes` bytes from `offset` without a copy, valid as long as this object. nullopt if
-  // the bytes can only be read. If another process writes to the file meanwhile, the bytes change.
+  // the file is not mapped, or ends before those bytes. If another process writes to the file
+  // meanwhile, the bytes change.
   std::optional<absl::Span<const std::byte>> Find(int64_t offset, int64_t bytes) const;
   // Fills all of `into`, from `offset`. DataLoss if the file ends too early.
   absl::Status Read(int64_t offset, absl::Span<std::byte> into) const;

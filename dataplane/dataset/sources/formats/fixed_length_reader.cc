@@ -56,7 +56,7 @@ class FixedLengthReader final : public RecordReader {
     return false;
   }
 
-  // The file has `left` bytes after the position.
+  // Skips the rest of the file: `left` bytes that are not whole records. Returns DataLoss.
   absl::Status DoesNotFit(int64_t left) {
     return file_.GiveUp(absl::DataLossError(
         absl::StrCat(file_.name(), " has ", file_.position() + left, " bytes: without a header of ",

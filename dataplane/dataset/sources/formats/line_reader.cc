@@ -44,7 +44,7 @@ class LineReader final : public RecordReader {
   int64_t position() const override { return file_.position(); }
 
  private:
-  static constexpr size_t kFirstLook = 1;  // returns all that is buffered
+  static constexpr size_t kFirstLook = 1;  // Peek(1) returns all that is buffered
 
   BufferedFile file_;
 };

@@ -20,7 +20,7 @@ struct NpyHeader {
   int64_t data_offset = 0;  // from the start of the file to the values
   int64_t data_bytes = 0;   // of all values; fits in int64
 
-  // "float32 [7,2,3]"
+  // Returns for example "float32 [7,2,3]".
   std::string ToString() const;
 };
 

@@ -25,7 +25,7 @@ class NpzFile {
   const std::string& name() const;
 
   // Reads the header of the member `array` (its name without .npy). NotFound lists the members that
-  // exist. The header is checked against the archive: the values take at most about a thousand
+  // exist. Checks the header against the archive: the values may take at most about a thousand
   // times the size of the file.
   absl::StatusOr<NpyHeader> ReadHeader(const std::string& array);
   // Reads all values of the member `array` and checks their checksum. `header` is the member's

@@ -170,7 +170,8 @@ Part ListAt(const arrow::Array& array, int64_t row) {
   }
 }
 
-// The index of the Parquet column that holds this field, which has one column.
+// Returns the index of the Parquet column that holds this field. REQUIRES: the field has one
+// column.
 int ColumnOf(const parquet::arrow::SchemaField& field) {
   return field.children.empty() ? field.column_index : ColumnOf(field.children[0]);
 }

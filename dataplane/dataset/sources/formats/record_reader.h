@@ -37,8 +37,8 @@ std::unique_ptr<RecordReader> ReadTFRecords(BufferedFile file);
 // Reads lines, without \n or \r\n. The last line needs no line end.
 std::unique_ptr<RecordReader> ReadLines(BufferedFile file);
 
-// Records of `record_bytes` bytes between a header and a footer. DataLoss takes the place of bytes
-// that do not fill a record.
+// Reads records of `record_bytes` bytes between a header and a footer. Returns DataLoss in place of
+// bytes that do not fill a record.
 struct FixedLength {
   int64_t record_bytes;  // > 0
   int64_t header_bytes = 0;

@@ -31,8 +31,8 @@ class TarReader {
   const std::string& name() const { return archive_.name(); }
 
   // The next regular file; nullopt at the end. Directories, links and devices are skipped. DataLoss
-  // names the archive and the offset of a damaged header, or of a file that is larger than the rest
-  // of the archive, where the archive's size is known. REQUIRES: the last file was read or skipped.
+  // names the archive and the offset of a damaged header or, if the archive's size is known, of a
+  // file that is larger than the rest of the archive. REQUIRES: the last file was read or skipped.
   absl::StatusOr<std::optional<TarEntry>> NextFile();
 
   // Read() reads the contents of `entry`, which NextFile() just returned. PassOver() skips them and

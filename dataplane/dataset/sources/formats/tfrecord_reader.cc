@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kHeadBytes = 12;       // length and its CRC
 constexpr int64_t kRecordTailBytes = 4;  // CRC of the data
-// The limit for a record in a compressed file, since the size of such a file does not bound its
-// records. This is the maximum size of an element's string.
+// The limit for a record in a compressed file, since the size of such a file does not limit the
+// size of its records. This is the maximum size of an element's string.
 constexpr int64_t kMaxRecordBytes = int64_t{1} << 32;
 
 template <class T>

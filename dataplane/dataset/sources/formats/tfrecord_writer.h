@@ -24,7 +24,7 @@ class TFRecordWriter {
   explicit TFRecordWriter(std::unique_ptr<DiskFile> file) : file_(std::move(file)) {}
 
   absl::Status Write(std::string_view data);
-  // Writes the buffered bytes and syncs the file. REQUIRES: no Write() after it.
+  // Writes the buffered bytes and syncs the file. REQUIRES: Write() is not called afterwards.
   absl::Status Finish();
 
   int64_t bytes() const { return bytes_; }  // of all records

@@ -134,7 +134,8 @@ class StackIterator final : public BatchIterator {
 
 }  // namespace
 
-// The choice depends only on the definition, so a position means the same on every machine.
+// The choice of the class depends only on the definition, so a position means the same on every
+// machine.
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildBatchIterator(
     const BuildSite& site, std::optional<RowPadding> padding) {
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> input, site.BuildInput(0));

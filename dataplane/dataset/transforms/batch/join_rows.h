@@ -27,8 +27,8 @@ absl::StatusOr<Element> JoinRows(Pool& pool, absl::Span<const RowRange> ranges, 
 // Returns a batch without rows. Unknown dimensions are 0.
 absl::StatusOr<Element> NoRows(Pool& pool, const Spec& spec);
 
-// Calls JoinRows() or, without rows, NoRows(). If the only range is a whole batch, returns that
-// batch.
+// Calls JoinRows(), or NoRows() if there are no rows. If the only range is a whole batch, returns
+// that batch.
 absl::StatusOr<Element> BatchOf(Pool& pool, absl::Span<const RowRange> ranges, const Spec& spec);
 
 }  // namespace penstock

@@ -109,8 +109,8 @@ class BatchInWork {
     std::vector<Element> inputs;  // if an element is empty, its row has already failed
   };
 
-  // Returns just enough rows to make a call worth another thread, since a slow row delays the other
-  // rows of its call.
+  // Returns the number of rows per call: just enough to make a call worth another thread, since a
+  // slow row delays the other rows of its call.
   int64_t RowsPerCall() const {
     if (step_.parallelism().calls() == 1) return most_rows_;
     const int64_t most =

@@ -13,9 +13,9 @@
 
 namespace penstock {
 
-// Values that are padded only in their first dimension are written in place. Values whose parts
-// will not be contiguous are buffered until Finish(). Values that do not fit are buffered too, so
-// that the writer need not check them and the error is the same for every writer.
+// Values that are padded only in their first dimension are written in place. Values whose parts are
+// not contiguous in the row are buffered until Finish(). Values that do not fit are buffered too,
+// so that the writer need not check them and the error is the same for every writer.
 class PaddedRow final : public ResultSink {
  public:
   // `padding`, whose shapes are all static, must outlive this object.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Rebatch: cuts and joins batches to other sizes. A position is the element and row of the
-// first row that was not returned, and the number of elements read from this position. An error
-// takes the place of a batch, so it uses up that batch's place in the rotation of sizes.
+// Dataset::Rebatch: cuts and joins batches to other sizes. A position is the element that contains
+// the first row that was not returned, that row's index in the element, the number of elements read
+// so far, and the place in the rotation of sizes. An error takes the place of a batch, so it uses
+// up that batch's place in the rotation.
 #include <algorithm>
 #include <deque>
 #include <limits>

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// The size of a chunk's inputs. Results and intermediate values take once or twice as much again.
+// The size of a chunk's inputs. Results and intermediate values take one to two times as much in
+// addition.
 constexpr size_t kChunkBytes = size_t{8} << 10;
 
 }  // namespace

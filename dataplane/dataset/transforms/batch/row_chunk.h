@@ -17,7 +17,7 @@
 
 namespace penstock {
 
-// One thread.
+// Used on one thread.
 class RowChunk {
  public:
   // `input` is the spec of one row of the function's input. A chunk has at most `most_rows` rows,

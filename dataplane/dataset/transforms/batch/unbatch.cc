@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Unbatch: the rows of each element, one after another. Rows stay in their element until
-// they are returned. A position is the element and the row.
+// they are returned. A position names an element and the next row in it.
 #include <algorithm>
 #include <limits>
 #include <utility>

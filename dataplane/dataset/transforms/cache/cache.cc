@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Cache: every pass returns the elements as the first pass reads them. The stored elements
 // affect only speed. A pass reads the stored elements if they are complete; otherwise it reads the
-// input and fills the store again. A position in the cache is therefore a number, and a position in
-// the input is the input's own.
+// input and fills the store again. A position is therefore a number of elements, together with the
+// input's position if the pass reads the input.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -97,13 +97,14 @@ class CacheIterator final : public NodeIterator {
     kFailed,   // permanently, and the error was returned
   };
 
-  // Save() does not consume the error, which takes the place of the first element.
+  // Begins the pass unless it has begun. Returns the error if that failed, until BeginOrSayWhy()
+  // has returned the error: Save() does not use it up.
   absl::Status Begin() {
     if (mode_ == Mode::kNotBegun) failed_ = Open();
     return failed_;
   }
 
-  // Does the same for calls that read, which return the error once: later calls return the end.
+  // Does the same for calls that read. Returns an error only once, in place of the first element.
   absl::Status BeginOrSayWhy() {
     Begin().IgnoreError();
     return std::exchange(failed_, absl::OkStatus());
@@ -150,7 +151,7 @@ class CacheIterator final : public NodeIterator {
   std::unique_ptr<NodeIterator> input_;
   std::unique_ptr<CacheReader> reader_;
   Mode mode_ = Mode::kNotBegun;
-  absl::Status failed_;  // the error with which it could not begin, until Next() returns it
+  absl::Status failed_;  // why the pass could not begin, until Next() returns it
   int64_t passed_ = 0;   // elements, and errors in place of elements
 };
 

@@ -133,8 +133,8 @@ class SharedFile final : public File {
   std::shared_ptr<File> file_;
 };
 
-// A writer's file is locked as long as the writer lives. A file that is not locked was left by a
-// writer that was killed. Where there are no locks, leftovers stay.
+// Removes the files of writers that were killed. A writer locks its file as long as it lives, so a
+// file without a lock has no writer. On file systems without locks, the files stay.
 void RemoveLeftovers(const std::string& name, Disk& disk) {
   const std::string folder = FolderOf(name);
   const std::string prefix = std::filesystem::path(name).filename().string() + ".";

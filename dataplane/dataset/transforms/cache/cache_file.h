@@ -4,7 +4,7 @@
 //
 //   head      magic, version, fingerprint of the cached dataset, key
 //   elements  their blocks (docs/element.md), in order
-//   splits    the splits that the elements were made of: answers of the split feed
+//   splits    the splits that the elements were made from: answers of the split feed
 //   tail      magic, number of elements, offset of the record of splits; of
 //             fixed size, so it is found from the end of the file
 //
@@ -54,11 +54,11 @@ struct CacheFile {
 absl::StatusOr<CacheFile> OpenCacheFile(const std::string& name, Files& files = LocalFiles());
 absl::Status DamagedCache(const std::string& name, const absl::Status& why);
 
-// Returns a File of its own for a reader; it shares the open file.
+// Returns a File for one reader, which shares the open file with other readers.
 std::unique_ptr<File> Shared(std::shared_ptr<File> file);
 
-// Writes a cache. A cache that is not committed is removed. The next writer of the same cache
-// removes the file of a killed process.
+// Writes a cache. A cache that is not committed is removed. If the process is killed, the next
+// writer of the same cache removes the file.
 class CacheFileWriter {
  public:
   // NotFound, PermissionDenied, … if the file cannot be written.
@@ -68,8 +68,8 @@ class CacheFileWriter {
   ~CacheFileWriter();
 
   absl::Status Append(std::string_view element);
-  // When this returns OK, the file exists and has replaced any older file. REQUIRES: no call after
-  // it.
+  // When this returns OK, the file exists and has replaced any older file. REQUIRES: this is the
+  // last call.
   absl::Status Commit(const std::vector<AnsweredSplit>& splits);
 
  private:

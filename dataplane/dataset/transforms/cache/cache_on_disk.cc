@@ -179,8 +179,8 @@ class DiskStore final : public CacheStore {
                      std::string(why), "; put that file back, or start from the beginning"));
   }
 
-  // Returns whether this partition has the splits that the elements were made of. It requests these
-  // splits, as the input would.
+  // Returns whether this partition has the splits that the elements were made from. It requests
+  // these splits, as the input would.
   absl::StatusOr<bool> HasTheseSplits(const std::vector<AnsweredSplit>& splits) const {
     SplitFeed* feed = site_.splits();
     if (feed == nullptr) return splits.empty();

@@ -59,8 +59,8 @@ class CacheStore {
 // if all runs of the dataset share them.
 std::unique_ptr<CacheStore> CacheInMemory(const BuildSite& site);
 
-// Keeps elements in the file that the site's attribute "path" names; for a partition, its number is
-// appended. The file outlives the store.
+// Keeps elements in the file that the site's attribute "path" names. A partition's number is
+// appended to the name. The file outlives the store.
 std::unique_ptr<CacheStore> CacheOnDisk(const BuildSite& site);
 
 }  // namespace penstock

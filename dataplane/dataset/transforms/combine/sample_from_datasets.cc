@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::SampleFromDatasets: a counter-based generator draws the dataset of the next element, so
-// a position is the number of draws and the inputs' positions. Draws are among the datasets that
-// have not ended. The result is the same as that of drawing from all datasets until one that has
-// not ended is drawn.
+// a position is the number of draws and the inputs' positions. Only datasets that have not ended
+// are drawn. Each has the same probability as in repeated draws from all datasets until one that
+// has not ended is drawn.
 #include <cmath>
 #include <limits>
 #include <utility>

@@ -28,7 +28,7 @@ class MapStep {
   const Parallelism& parallelism() const { return parallelism_; }
 
  private:
-  // `most` is the limit for calls that wait.
+  // `most` is the limit on the number of calls at a time, if calls wait (parallelism.h).
   MapStep(const BuildSite& site, std::optional<int> most)
       : name_(site.name()),
         random_(site.Random()),

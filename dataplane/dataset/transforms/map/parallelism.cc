@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// The limit for calls that wait for something other than a core, unless the node sets its own
-// limit.
+// The limit on calls at a time if calls wait for something other than a core, unless the node sets
+// its own limit.
 constexpr int kMostTunedThreads = 64;
 // Shorter calls are not checked for waiting, because the check takes a microsecond.
 constexpr int64_t kWorthAskingNs = 100'000;

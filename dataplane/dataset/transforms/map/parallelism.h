@@ -17,8 +17,8 @@ namespace penstock {
 class Parallelism {
  public:
   // `calls` is the number that the dataset asks for (kAutotune: as many as allowed), and `threads`
-  // is the run's number of threads (0: one per core). `most` is the limit for calls that wait for
-  // something other than a core. `profile` may be null.
+  // is the run's number of threads (0: one per core). `most` is the limit on the number of calls at
+  // a time if calls wait for something other than a core. `profile` may be null.
   Parallelism(int64_t calls, int threads, std::optional<int> most, NodeProfile* profile);
 
   // The number of calls at a time. With 1, calls run on the caller's thread. If the dataset leaves
@@ -28,7 +28,7 @@ class Parallelism {
   // Returns whether the dataset leaves the number open.
   bool autotune() const { return autotune_; }
   // Returns whether `calls` calls are so short that another thread would cost more than it gains.
-  // False if the dataset asks for threads.
+  // False if the dataset sets the number of calls at a time.
   bool QuickerAlone(int64_t calls) const {
     return autotune_ && calls * mean_ns_.load(std::memory_order_relaxed) < kWorthHandingOverNs;
   }
@@ -43,19 +43,19 @@ class Parallelism {
 
  private:
   static constexpr int64_t kWorthACallNs = 200'000;
-  static constexpr int64_t kWorthHandingOverNs = 10'000;  // the time of some thread wake-ups
+  static constexpr int64_t kWorthHandingOverNs = 10'000;  // the time of a few thread wake-ups
 
   // Sets the number so that about `cores_` calls compute while others wait.
   void MakeUpForWaiting(double share_waited);
 
-  const int cores_;  // number of calls that never wait
-  const int most_;   // limit for calls that wait
+  const int cores_;  // calls at a time if no call waits
+  const int most_;   // limit on calls at a time if calls wait
   const bool autotune_;
   const bool grows_;
   NodeProfile* const profile_;
   std::atomic<int> calls_;
-  std::atomic<double> share_waited_{0};  // of a call's time, weighted to recent calls
-  std::atomic<int64_t> mean_ns_{0};      // of a call, weighted to recent calls
+  std::atomic<double> share_waited_{0};  // of a call's time, weighted towards recent calls
+  std::atomic<int64_t> mean_ns_{0};      // of a call, weighted towards recent calls
 };
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ enum class Gives { kState, kStateAndOutput };
 absl::StatusOr<ConstantElement> ConstantState(const Expr& initial_state);
 
 // Calls `fn` with a symbolic state and a symbolic element. The function's input is Tuple(state,
-// element). A dimension of the state that differs from `initial` after an element is unknown in the
+// element). If an element may change a dimension of the state, the dimension is unknown in the
 // function's input. InvalidArgument if the states' structures or dtypes do not match.
 absl::StatusOr<std::shared_ptr<const FunctionDef>> TraceStateFunction(const StateFunction& fn,
                                                                       const Spec& initial,
@@ -40,9 +40,9 @@ class FoldedState {
   FoldedState(Pool& pool, std::shared_ptr<const BoundFunction> function, ConstantElement initial)
       : pool_(pool), function_(std::move(function)), initial_(std::move(initial)) {}
 
-  // Processes the next element. Its output goes to `output`, which is nullptr if there is none. An
-  // error leaves the state unchanged. ResourceExhausted if the new state takes more than
-  // `most_bytes`.
+  // Processes the next element. The function's output goes to `output`, which is nullptr if the
+  // function has none. An error leaves the state unchanged. ResourceExhausted if the new state
+  // takes more than `most_bytes`.
   absl::Status Step(const Element& element, const RandomKey& random, size_t most_bytes,
                     ResultSink* output);
 

@@ -55,7 +55,7 @@ class KeyedWindows : public NodeIterator {
   absl::StatusOr<Window*> Hold(Element element, int64_t number);
   Window TakeOut(int64_t key);
   bool OldestIsTooOld() const;
-  int64_t Oldest() const;  // number of the oldest waiting element; if none waits, of the next
+  int64_t Oldest() const;  // number of the oldest waiting or, if none waits, of the next element
 
   const bool drop_remainder_;
   const std::optional<int64_t> max_age_;

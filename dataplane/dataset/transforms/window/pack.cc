@@ -103,7 +103,7 @@ class PackIterator final : public NodeIterator {
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
   struct Open {
     PackedRow row;
-    int64_t number;  // of the row, in the order of their starts
+    int64_t number;  // of the row, in the order in which rows are begun
   };
   struct SavedPiece {
     size_t row;  // index in open_, or kNoRow: it waits for a row
@@ -223,7 +223,7 @@ class PackIterator final : public NodeIterator {
   PositionedInput input_;
   bool ended_ = false;
   std::optional<PackedRow::Segment> waiting_;  // the next piece to put into a row
-  std::deque<Open> open_;                      // in the order of their starts
+  std::deque<Open> open_;                      // in the order in which they were begun
   int64_t begun_ = 0;                          // rows so far
 };
 

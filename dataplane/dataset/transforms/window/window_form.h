@@ -21,7 +21,7 @@ namespace penstock {
 
 class WindowForm {
  public:
-  // Returns the attributes of each form, for windows of `element`s.
+  // Returns the attributes of each form, for windows of elements of spec `element`.
   static Attrs Stacked();
   static Attrs Ragged();
   static absl::StatusOr<Attrs> Padded(const Padding& padding, const Spec& element);
