@@ -27,7 +27,7 @@ size_t ErrorBlockBytes(const absl::Status& error);
 void WriteErrorBlock(absl::Span<std::byte> memory, const Identity& identity,
                      const absl::Status& error);
 
-// Returns true if the element's block is such an error.
+// Returns true if the element's block is an error block.
 bool IsError(const Element& element);
 
 // Returns the error that the block contains, or DataLoss if the block contains no readable status;

@@ -138,7 +138,7 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::Build() const {
 
 absl::StatusOr<std::unique_ptr<NodeIterator>> BuildSite::BuildPass(size_t i, int64_t pass,
                                                                    int64_t passes) const {
-  // An unbounded Repeat inside another Repeat begins 2^32 repetitions later in each of its passes.
+  // In each pass of an outer Repeat, an unbounded Repeat inside it begins 2^32 repetitions later.
   const int64_t stride = passes >= 0 ? passes : int64_t{1} << 32;
   BuildSite site = InputSite(i);
   int64_t first;

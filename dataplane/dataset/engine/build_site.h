@@ -70,8 +70,8 @@ class BuildSite {
   }
   // Returns the site of input `i`, for a node that also does the work of its input.
   BuildSite InputSite(size_t i) const;
-  // Options: returns a copy of this site with `threads` threads. All sites below the copy have the
-  // same number.
+  // Options: returns a copy of this site with `threads` threads. All sites below the copy have that
+  // number of threads too.
   BuildSite WithThreads(int threads) const {
     BuildSite site = *this;
     site.threads_ = threads;
@@ -94,7 +94,8 @@ class BuildSite {
   // Cache: the state of this node that all runs of the dataset share. nullptr if this run reads
   // only a part of the dataset, or if the node is inside a body, which is opened many times.
   KeptByNode* kept_by_node() const;
-  // Cache: true if this Cache is below another Cache. Its elements must then be made with seed().
+  // Cache: true if this Cache is below another Cache. This Cache's elements must then be made with
+  // seed().
   bool in_first_pass() const { return first_pass_; }
   // Cache: builds input `i` as a run with `seed` reads it in the first pass of the first
   // repetition, even if this is a later pass. The input's sources take splits from `splits` if that

@@ -19,8 +19,8 @@ class InterruptibleIterator : public IteratorImpl {
  public:
   // Does what Next() does, but returns nullopt if the element is not ready by `until`. Nothing is
   // lost: the next call waits for the same element. An element that is already available, or that
-  // can be made quickly on this thread (see kManyQuick in iterator.cc), is returned without a
-  // second thread. Such a call may take as long as making that element takes.
+  // can be made quickly on this thread (see kManyQuick in iterator.cc), is returned without the use
+  // of another thread. Such a call may take as long as making that element takes.
   virtual std::optional<absl::StatusOr<std::optional<Element>>> NextBy(absl::Time until) = 0;
 };
 

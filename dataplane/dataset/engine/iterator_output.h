@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads in this process into memory that the caller chooses.
+// Reading a dataset in this process into memory that the caller chooses.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -91,7 +91,7 @@ absl::StatusOr<bool> NodeIterator::NextViews(ElementViews& views) {
 absl::StatusOr<int64_t> NodeIterator::Skip(int64_t count) {
   for (int64_t passed = 0; passed < count; ++passed) {
     absl::StatusOr<std::optional<Element>> element = Next();
-    // An error takes the place of an element and is skipped like an element.
+    // An error takes the place of an element and is skipped like one.
     if (absl::IsCancelled(element.status()) || IsExhausted(element.status()))
       return element.status();
     if (element.ok() && !element->has_value()) return passed;

@@ -66,8 +66,8 @@ class NodeIterator {
   virtual absl::Status Restore(StateReader& reader) = 0;
 };
 
-// The iterators that are notified when a saved state becomes durable or when reading is stopped
-// (Distribute). They identify states by StateWriter::save_number().
+// The iterators (those of Distribute) that are notified when a saved state becomes durable or when
+// reading is stopped. They identify states by StateWriter::save_number().
 class CommitListeners {
  public:
   // Notes that the state of Save() number `save` is durable. Returns when all parties concerned

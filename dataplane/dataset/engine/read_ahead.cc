@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kRound = 32;  // elements
-// If the depth falls short this often in a round, the cause is not the first element or a single
-// slow element.
+// If the depth falls short this often in a round, the cause is neither the first element nor a
+// single slow element.
 constexpr int kOften = 3;
 
 }  // namespace

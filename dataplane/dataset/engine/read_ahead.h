@@ -26,7 +26,7 @@ class ReadAheadBudget {
   // Takes effect as nodes return their next elements.
   void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
-  // The claims exceed the limit only after the limit was lowered.
+  // The claims exceed the limit only after the limit has been lowered.
   int64_t claimed() const { return claimed_.load(std::memory_order_relaxed); }
 
  private:
@@ -43,12 +43,12 @@ class ReadAheadBudget {
   ReadAheadBudget* const within_;
 };
 
-// The read-ahead depth of one node, in its elements. depth() is for any thread, the rest for one
-// thread at a time.
+// The read-ahead depth of one node, as a number of the node's elements. depth() is for any thread,
+// the rest for one thread at a time.
 class ReadAhead {
  public:
-  // `least` ≤ depth() ≤ `most`; the depth starts at `least`. `most` = `least`: the depth is never
-  // tuned, and claims nothing from the budget.
+  // `least` ≤ depth() ≤ `most`; the depth starts at `least`. If `most` = `least`, the depth is
+  // never tuned, and claims nothing from the budget.
   ReadAhead(ReadAheadBudget& budget, int64_t least, int64_t most);
   ~ReadAhead();  // returns its claim
   ReadAhead(const ReadAhead&) = delete;

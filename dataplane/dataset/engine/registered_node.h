@@ -27,7 +27,8 @@ absl::StatusOr<Inferred> InferRegistered(const Attrs& attrs);
 void AddParams(const Params& params, Attrs& attrs);
 Params ParamsOf(const Attrs& attrs);
 
-// Writes each element into a sink. Errors name the node and the registered name.
+// The iterator of a registered source or transform, which writes each element into a sink. Errors
+// name the node and the registered name.
 class RegisteredIterator : public NodeIterator {
  public:
   absl::StatusOr<std::optional<Element>> Next() final;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The beginning of an iterator's state: everything but the sections and the position of its nodes.
+// The beginning of an iterator's state: everything except the sections and the nodes' position.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ template <size_t kBytes>
 struct Opaque {
   std::byte bytes[kBytes];
 };
-// Does the same for the Opaque type of the dtype's size. REQUIRES: not string.
+// Calls `f` like ForInteger(), for the Opaque type of the dtype's size. REQUIRES: not string.
 template <class F>
 auto ForWidth(DType dtype, F&& f) {
   switch (SizeOf(dtype)) {

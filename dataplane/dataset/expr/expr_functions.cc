@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators and functions of penstock/expr.h that work value by value, and how literals take
-// part in them.
+// The operators and functions of penstock/expr.h that work on each value separately, and how
+// literals take part in them.
 #include <cmath>
 #include <complex>
 #include <limits>

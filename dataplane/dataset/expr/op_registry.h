@@ -21,8 +21,8 @@ namespace penstock {
 class Files;       // control/env/files.h
 class PythonHost;  // dataplane/dataset/expr/python_host.h
 
-// The parts of the running dataset that some operations use; nullptr: DefaultFiles(),
-// PythonHost::OfProcess().
+// The parts of the running dataset that some operations use. For members that are nullptr:
+// DefaultFiles() and PythonHost::OfProcess().
 struct OpMeans {
   std::shared_ptr<Files> files;
   std::shared_ptr<PythonHost> python;
@@ -72,8 +72,8 @@ struct OpRow {
   int min_inputs = 1;
   int max_inputs = 1;
   std::vector<AttrRow> attrs;
-  // Returns dtypes and shapes of the outputs. The types of attributes and the number of inputs were
-  // already checked; infer checks the attributes' values and the specs.
+  // Returns dtypes and shapes of the outputs. The types of attributes and the number of inputs have
+  // already been checked; infer checks the attributes' values and the specs.
   absl::StatusOr<std::vector<TensorSpec>> (*infer)(const Attrs& attrs, InputSpecs inputs) = nullptr;
   // REQUIRES: infer accepted the same attrs and inputs.
   absl::StatusOr<Kernel> (*make)(const OpDef& def, InputSpecs inputs) = nullptr;
@@ -95,8 +95,8 @@ inline constexpr char kReadFile[] = "ReadFile";
 const OpRow* FindOp(absl::string_view name);
 std::vector<const OpRow*> AllOps();
 
-// Checks the number of inputs, and that exactly the declared attributes are present, each of its
-// type; then calls infer. InvalidArgument or NotFound names the operation.
+// Checks the number of inputs, and that exactly the declared attributes are present, each with its
+// declared type; then calls infer. InvalidArgument or NotFound names the operation.
 absl::StatusOr<std::vector<TensorSpec>> InferOp(const OpRow& row, const Attrs& attrs,
                                                 InputSpecs inputs);
 

@@ -58,7 +58,7 @@ class OpRun {
   }
   // Makes output `i` a view of memory that an input or Scratch() holds. `dims` are copied.
   absl::Status View(size_t i, const Tensor& value);
-  // The same as View(), for a ragged output: `flat` has its values, `splits` are copied.
+  // The same as View(), for a ragged output: `flat` has the values; `splits` are copied.
   absl::Status ViewRagged(size_t i, const Tensor& flat,
                           absl::Span<const absl::Span<const int64_t>> splits);
   // Makes output `i` of strings: at(n) returns string n.
@@ -70,7 +70,7 @@ class OpRun {
   // True if output `i` has been given.
   bool Written(size_t i) const { return values_[outputs_[i].value].present(); }
 
-  // Returns memory that is valid until the function has run, 64 B aligned.
+  // Returns memory, aligned to 64 B, that is valid until the function has run.
   std::byte* Scratch(size_t bytes) { return arena_.Allocate(bytes); }
   Arena& arena() { return arena_; }
   const RandomKey& random() const { return random_; }

@@ -23,8 +23,8 @@ class OutputChecks {
       : leaves_(leaves), given_(leaves.size(), false) {}
 
   // Notes that leaf `i` is given with these dims. InvalidArgument if there is no such leaf, if it
-  // was given before, if strings are given for a different dtype or vice versa, or if the spec
-  // excludes the dims.
+  // was given before, if strings are given for a leaf of another dtype or other values for a leaf
+  // of strings, or if the spec excludes the dims.
   absl::Status Give(size_t i, absl::Span<const int64_t> dims, bool strings);
   // The same as Give(), for strings; `count` must also be the product of the dims.
   absl::Status GiveStrings(size_t i, absl::Span<const int64_t> dims, size_t count);

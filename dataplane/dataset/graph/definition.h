@@ -24,8 +24,8 @@ absl::StatusOr<Dataset> ParseDataset(std::string_view bytes);
 std::string SerializeSpec(const Spec& spec);
 absl::StatusOr<Spec> ParseSpec(std::string_view bytes);
 
-// A node's name and a 64-bit number. The summaries of all nodes, in topological order, show where
-// two definitions differ.
+// A node's name and fingerprint. The summaries of all nodes, in topological order, show where two
+// definitions differ.
 struct NodeSummary {
   std::string name;
   uint64_t fingerprint;

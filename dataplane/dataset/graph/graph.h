@@ -77,7 +77,7 @@ NodePtr FailedNode(std::string op, std::vector<NodePtr> inputs, absl::Status sta
 absl::Status CheckStandsAlone(const Dataset& dataset);
 
 // Returns "Map#3". Nodes are numbered from 0 in topological order, inputs before their users.
-// `number` counts in the tree that the message is about.
+// `number` is the node's number in the tree that the message is about.
 std::string NodeName(const Dataset::Node& node, int number);
 
 // Calls `visit(node, number)` for all nodes of the tree in topological order;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row per kind of node. A new source or transform is a file and a line in the table of its
+// One row per kind of node. A new source or transform needs a file and a line in the table of its
 // folder (sources/kinds.cc, transforms/kinds.cc). sources/range.cc is the example to follow.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace penstock {
 class BuildSite;     // dataplane/dataset/engine/build_site.h
 class NodeIterator;  // dataplane/dataset/engine/node_iterator.h
 
-// The alternatives of Attr, in its order. The numbers are on the wire and never reused.
+// The alternatives of Attr, in the same order. The numbers are on the wire and never reused.
 enum class AttrType : uint8_t {
   kInt = 0,
   kDouble = 1,
@@ -79,8 +79,8 @@ struct NodeKind {
   bool takes_params = false;
 
   // Checks the values of attributes and the specs of inputs. The number and types of attributes and
-  // inputs were already checked. InvalidArgument (OutOfRange …) names the argument; the caller puts
-  // the node's name in front.
+  // inputs have already been checked. InvalidArgument (OutOfRange …) names the argument; the caller
+  // puts the node's name in front.
   absl::StatusOr<Inferred> (*infer)(const Attrs& attrs, absl::Span<const NodePtr> inputs) = nullptr;
   // Builds the iterator, and the iterators of its inputs with site.BuildInput(i).
   absl::StatusOr<std::unique_ptr<NodeIterator>> (*build)(const BuildSite& site) = nullptr;

@@ -44,14 +44,14 @@ Span64 SplitOf(int64_t count, int64_t splits, int64_t n);
 // Returns the number of splits into which a source of `count` elements is cut.
 int64_t SplitCountFor(int64_t count);
 
-// The splits that one partition was given, in order. Access is random, so that a replay gets the
-// same splits as the first run.
+// The splits that one partition was given, in order. Each split may be requested again, so that a
+// replay gets the same splits as the first run.
 class SplitFeed {
  public:
   virtual ~SplitFeed() = default;
-  // Returns the number of the split that is number `ordinal` (from 0) among this partition's splits
-  // of the provider in the repetition; nullopt if there are no more. Waits for the dispatcher's
-  // answer. Cancelled when the partition stops.
+  // Returns the provider's number for the split at place `ordinal` (from 0) among this partition's
+  // splits in the repetition; nullopt if there are no more. Waits for the dispatcher's answer.
+  // Cancelled when the partition stops.
   virtual absl::StatusOr<std::optional<int64_t>> Get(int provider, int64_t repetition,
                                                      int64_t ordinal) = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps on the colours of an image, in place. uint8 values range from 0 to 255, floats from 0 to 1.
-// Results are cut to this range; uint8 results are rounded to the nearest.
+// Results are clipped to this range; uint8 results are rounded to the nearest.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The orientation of a camera, as EXIF stores it, and how to make its image upright.
+// The orientation of a camera, as EXIF stores it, and how to make an image upright.
 #pragma once
 
 #include <cstddef>

@@ -11,8 +11,8 @@ namespace penstock {
 
 std::vector<NodeKind> SourceKinds();
 
-// A kind …Of is used inside a body. It reads the file that the outer element names, or the values
-// that the outer element contains.
+// A kind whose name ends in "Of" is used inside a body. It reads the file that the outer element
+// names, or the values that the outer element contains.
 NodeKind FixedLengthRecordKind();
 NodeKind FixedLengthRecordOfKind();
 NodeKind FromTensorSlicesKind();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Enumerate: (number, element). An error that takes the place of an element uses up a
-// number, so numbers are positions.
+// number, so an element's number depends only on its index.
 #include <cstring>
 #include <utility>
 

@@ -56,8 +56,8 @@ class PositionedInput {
   // before the current position, or if the input ends before `n`.
   absl::Status PassTo(int64_t n);
 
-  // Remembers the current position if one is due; the first always is. Next…() and Skip() do this
-  // themselves.
+  // Remembers the current position if it is due; the first position always is. Next…() and Skip()
+  // do this themselves.
   void Remember();
 
   int64_t pulled() const { return pulled_; }  // elements read or skipped so far

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Prefetch: its own thread reads ahead into a bounded queue.
+// Dataset::Prefetch: a thread of its own reads ahead into a bounded queue.
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -144,7 +144,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   bool Full() const REQUIRES(mu_) { return static_cast<int64_t>(queue_.size()) >= ahead_.depth(); }
 
   BuildSite site_;
-  PositionedInput input_;  // while reader_ runs, only reader_ uses this, except for positions
+  PositionedInput input_;  // while reader_ runs, only reader_ uses this, except to save positions
   int64_t given_ = 0;
 
   Mutex mu_;

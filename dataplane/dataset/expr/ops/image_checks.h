@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of arguments that all image operations share.
+// Checks of arguments, shared by all image operations.
 #pragma once
 
 #include <cstdint>

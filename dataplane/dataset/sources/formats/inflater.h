@@ -28,8 +28,8 @@ class Inflater {
   const File& file() const { return *file_; }
 
   // Copies the bytes at `position` into `into`: at least one byte, and as many as are available at
-  // once; 0 at the end. A forward skip decompresses the bytes in between. A step back decompresses
-  // again from the beginning of the file.
+  // once. Returns the number of bytes; 0 at the end. A forward skip decompresses the bytes in
+  // between. A step back decompresses again from the beginning of the file.
   //
   // DataLoss if the bytes are not in this format or the stream is cut off. The error is returned
   // where the damage is found, so all bytes before the damage can be read. Later calls return the

@@ -248,7 +248,7 @@ class MapBatchIterator final : public BatchingIterator {
     return absl::OkStatus();
   }
 
-  // The number of batches that are read completely and not returned.
+  // The number of batches that have been read completely but not returned.
   int64_t Batches() const { return static_cast<int64_t>(work_.taken()); }
 
   void Pass(const BatchInWork& batch) {

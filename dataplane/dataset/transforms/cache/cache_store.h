@@ -40,7 +40,7 @@ class CacheStore {
   // Distinguishes contents that may differ because their seeds differ. Returns the key of the
   // stored contents or, before anything is stored, of the contents that filling would store.
   virtual uint64_t key() const = 0;
-  // The seed to build the input with when filling.
+  // The seed with which the input is built to fill the store.
   virtual uint64_t seed() const = 0;
   // From now on, accepts only contents with this key.
   virtual absl::Status Demand(uint64_t key) = 0;
@@ -49,7 +49,7 @@ class CacheStore {
   // The input must use the returned split feed; nullptr means the feed of the run.
   virtual absl::StatusOr<SplitFeed*> Begin() = 0;
   virtual absl::Status Append(const Element& element) = 0;  // REQUIRES: Begin()
-  virtual absl::Status Commit() = 0;                        // all elements were appended
+  virtual absl::Status Commit() = 0;                        // REQUIRES: all elements were appended
   virtual void Discard() = 0;                               // stops filling
 
   virtual std::unique_ptr<CacheReader> Read() = 0;  // from the first element; REQUIRES: IsWhole()

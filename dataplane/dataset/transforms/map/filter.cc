@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dataset::Filter: the elements for which a function returns true. The result decides the numbers
+// Dataset::Filter: the elements for which a function returns true. The result decides the indices
 // of all later elements, so the function and everything before it must be deterministic.
 #include <utility>
 
