@@ -58,16 +58,18 @@ struct HeadPrefix {
 };
 static_assert(sizeof(HeadPrefix) == 80, "fixed in docs/element.md");
 
-// One leaf's entry in the table after the prefix. An entry of zeros: an optional leaf that is left
-// out.
+// One leaf's entry in the table after the prefix. An entry of zeros stands for an optional leaf
+// that is left out.
 struct LeafEntry {
   uint8_t dtype;
   uint8_t kind;           // TensorSpec::Kind
   uint8_t rank;           // of the (flat) values
   uint8_t parts;          // ragged: levels of row splits; sparse: 2 (indices, dense_shape)
   uint32_t shape_offset;  // in the head: dims int64[rank], then PartEntry[parts]
-  uint64_t data_offset;   // in the body; strings: in the head, uint64 offsets[count + 1],
-  uint64_t data_bytes;    // then their bytes; both are counted here
+  // Where the values begin in the body. Strings are in the head instead: uint64 offsets[count + 1],
+  // then the bytes of the strings.
+  uint64_t data_offset;
+  uint64_t data_bytes;  // of the values; of strings, the offsets count too
 };
 static_assert(sizeof(LeafEntry) == 24, "fixed in docs/element.md");
 

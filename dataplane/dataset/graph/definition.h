@@ -32,8 +32,8 @@ struct NodeSummary {
 };
 std::vector<NodeSummary> Summarize(const Dataset& dataset);
 
-// True if the dataset certainly ends: nothing in it repeats forever, and no node runs the user's
-// own code, which might never end.
+// True if the dataset certainly ends: nothing in it repeats forever, and it has no generator,
+// registered source or registered transform of unknown cardinality, which might never end.
 bool SurelyEnds(const Dataset& dataset);
 
 // Returns the name of the first node in which `a` and `b` differ; empty if they are equal.

@@ -62,7 +62,7 @@ inline Dataset DatasetOf(NodePtr node) {
 // Larger trees are refused: recursion into them would be too deep.
 inline constexpr int kMaxNodes = 1024;
 
-// Returns the node of operation `op` over `inputs`, with inferred spec and cardinality. Never
+// Returns the node of operation `op` over `inputs`, with the inferred spec and cardinality. Never
 // fails: an error becomes the node's status, "Batch#3: batch_size …". The error of an input is
 // passed on.
 NodePtr MakeNode(std::string op, Attrs attrs, std::vector<NodePtr> inputs,

@@ -15,7 +15,7 @@ struct CachedElements;  // transforms/cache/cache_store.h
 struct KeptByNode {
   Mutex mu;
   int64_t epochs = 0;  // begun so far; guarded by a lock in epochs.cc
-  // Distribute: the repetitions of its named job that iterators have begun. Each iterator reads a
+  // Distribute: how many repetitions of its named job iterators have begun. Each iterator reads a
   // new repetition, as tf.data service's iterators do.
   int64_t repetitions GUARDED_BY(mu) = 0;
   // Cache in memory: its whole input.

@@ -17,8 +17,9 @@
 namespace penstock {
 
 // Decodes one image after another. One thread only. Converts every colour type and depth to the
-// requested one: grey to RGB and back (by luma), palettes looked up, fewer than 8 bits scaled to 8,
-// 16 bits cut to the upper 8, 8 bits repeated in 16. Alpha that is not requested is dropped;
+// requested one. Grey becomes RGB, and RGB becomes grey by its luma. Palettes are looked up. Values
+// of fewer than 8 bits are scaled to 8 bits. If uint8 is requested, only the upper 8 of 16 bits are
+// kept; if uint16 is requested, 8 bits are repeated. Alpha that is not requested is dropped;
 // missing alpha is opaque. Gamma and colour profiles are not applied.
 class PngDecoder {
  public:

@@ -67,7 +67,7 @@ absl::StatusOr<Specs> InferToTensor(const Attrs&, InputSpecs inputs) {
   return Specs{Dense(inputs[0].dtype, Shape(std::move(dims)))};
 }
 
-// Returns the number of rows, the longest row of each level, and the remaining dims.
+// Returns the number of rows, the length of the longest row of each level, and the remaining dims.
 Dims DenseDims(const Tensor& x) {
   Dims dims = {static_cast<int64_t>(x.row_splits(0).size()) - 1};
   for (int level = 0; level < x.ragged_rank(); ++level) {
@@ -81,7 +81,8 @@ Dims DenseDims(const Tensor& x) {
   return dims;
 }
 
-// Returns for each flat row of x its place among the rows of the dense tensor, in order.
+// Returns the place of each flat row of x among the rows of the dense tensor, in the order of the
+// flat rows.
 int64_t* PlacesOfRows(OpRun& run, const Tensor& x, const Dims& dims) {
   int64_t count = dims[0];  // rows of the level; `places` has the place of each row
   auto* places = run.arena().AllocateArray<int64_t>(count);

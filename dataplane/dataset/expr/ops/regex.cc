@@ -58,7 +58,7 @@ absl::StatusOr<Specs> InferReplace(const Attrs& attrs, InputSpecs inputs) {
   return Specs{Dense(kString, inputs[0].shape)};
 }
 
-// Checks the size of the text after replacement before that text is made: it may be many times as
+// Checks how long the text will be after replacement, before it is made: it may be many times as
 // long as the input.
 absl::Status CheckReplaced(std::string_view text, const RE2& pattern, const std::string& rewrite,
                            bool global) {

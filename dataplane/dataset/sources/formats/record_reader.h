@@ -30,8 +30,9 @@ class RecordReader {
 // position() returned.
 using MakeRecordReader = std::function<std::unique_ptr<RecordReader>(BufferedFile file)>;
 
-// Reads TFRecord files. A record is: length (uint64), its masked CRC-32C, data, the masked CRC-32C
-// of the data; all little endian. DataLoss names the file and the offset.
+// Reads TFRecord files. A record consists of a length (uint64), the masked CRC-32C of the length,
+// the data, and the masked CRC-32C of the data. All numbers are little endian. DataLoss names the
+// file and the offset.
 std::unique_ptr<RecordReader> ReadTFRecords(BufferedFile file);
 
 // Reads lines, without \n or \r\n. The last line needs no line end.

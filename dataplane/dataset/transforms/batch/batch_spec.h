@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Returns the spec of a batch of `rows` elements of `row`; kUnknownDim if the number varies. Each
-// leaf gets one more dimension in front, ragged leaves one more level. InvalidArgument names a leaf
-// that gets too many dimensions or levels.
+// Returns the spec of a batch of `rows` elements of `row`. `rows` is kUnknownDim if the number
+// varies. Each leaf gets one more dimension in front, ragged leaves one more level. InvalidArgument
+// names a leaf that gets too many dimensions or levels.
 absl::StatusOr<Spec> StackedSpec(const Spec& row, int64_t rows);
 
 // Does the same, but makes dense leaves ragged up to their last unknown dimension.

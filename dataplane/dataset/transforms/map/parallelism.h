@@ -22,8 +22,8 @@ class Parallelism {
   Parallelism(int64_t calls, int threads, std::optional<int> most, NodeProfile* profile);
 
   // The number of calls at a time. With 1, calls run on the caller's thread. If the dataset leaves
-  // the number open, it is above the number of cores once calls are found to wait for something
-  // other than a core.
+  // the number open, the number rises above that of the cores once calls are found to wait for
+  // something other than a core.
   int calls() const { return calls_.load(std::memory_order_relaxed); }
   // Returns whether the dataset leaves the number open.
   bool autotune() const { return autotune_; }

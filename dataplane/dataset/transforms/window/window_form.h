@@ -31,7 +31,7 @@ class WindowForm {
                                       const Spec& element);
 
   static std::vector<AttrRule> Rules();
-  // Returns the spec of windows of `rows` elements; kUnknownDim if the number varies.
+  // Returns the spec of windows of `rows` elements. `rows` is kUnknownDim if the number varies.
   // InvalidArgument names the attribute.
   static absl::StatusOr<Spec> Infer(const Attrs& attrs, const Spec& element, int64_t rows);
 
