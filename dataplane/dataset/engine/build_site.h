@@ -117,7 +117,7 @@ class BuildSite {
   // The run's seed; below a Cache, the seed of the run that the Cache is filled for.
   uint64_t seed() const { return seed_.value_or(run_->seed); }
   // Returns the key for this node's random draws, with `element` not set. The key's seed is the
-  // integer attribute "seed" if the node has one, else seed(). With `every_repetition` false the
+  // integer attribute "seed" if the node has one, else seed(). If `every_repetition` is false, the
   // draws are the same in each repetition.
   RandomKey Random(bool every_repetition = true) const;
   // The run's partition, or 0 if this node must produce the same elements in every partition.

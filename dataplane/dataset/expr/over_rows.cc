@@ -23,8 +23,8 @@ TensorSpec WithRows(const TensorSpec& spec) {
   return Dense(spec.dtype, spec.shape.WithLeading(kUnknownDim));
 }
 
-// Rewrites a function. Each value of the old function becomes a value over rows or, if it uses no
-// input, the same value.
+// Rewrites a function. Each value of the old function becomes a value over rows, or stays as it is
+// if it uses no input.
 class Rewriter {
  public:
   explicit Rewriter(const FunctionDef& def) : from_(def) {}

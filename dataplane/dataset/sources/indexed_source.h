@@ -32,9 +32,9 @@ class IndexedSource : public NodeIterator {
   virtual Span64 Elements(Span64 split) const { return split; }
   // Makes element `n`. REQUIRES: 0 ≤ n < count.
   virtual absl::StatusOr<Element> Make(int64_t n) = 0;
-  // Does the same and writes the element into `sink`.
+  // Makes element `n` and writes it into `sink`.
   virtual absl::Status MakeInto(int64_t n, ResultSink& sink);
-  // Does the same and adds the element to `views`.
+  // Makes element `n` and adds it to `views`.
   virtual absl::Status MakeViews(int64_t n, ElementViews& views);
   const BuildSite& site() const { return site_; }
 

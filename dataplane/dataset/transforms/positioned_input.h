@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of a node that reads ahead of its output. It remembers the input's position from time
-// to time. A position after any element that is not released can therefore be saved as a remembered
-// position and a number of elements to skip.
+// The input of a node that reads ahead of its output. PositionedInput remembers the input's
+// position from time to time. A position after any element that is not released can therefore be
+// saved as a remembered position and a number of elements to skip.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline bool EndsReading(const absl::Status& status) {
   return absl::IsCancelled(status) || IsExhausted(status);
 }
 
-// The number of elements between two remembered positions. It is smaller where each element
+// The number of elements between two remembered positions. The number is smaller where each element
 // represents many others or much work, and larger where skipping is cheap.
 inline constexpr int64_t kRememberOften = 16;
 inline constexpr int64_t kRemember = 64;
@@ -38,7 +38,7 @@ inline constexpr int64_t kRememberSeldom = 1024;
 // counts as one. One thread at a time, except for SaveBehind(), Release() and Gave…().
 class PositionedInput {
  public:
-  // kElements: the node holds elements beyond the Next() that read them. It then reports with
+  // kElements: the node holds elements beyond the Next() that read them. The node then reports with
   // Gave…() when its output includes them.
   enum class Holds : bool { kNothing, kElements };
 

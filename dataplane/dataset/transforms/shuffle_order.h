@@ -30,8 +30,8 @@ class ShuffleOrder {
   // True if more outputs were taken than is possible before the input ends.
   bool Ended() const { return outputs_ > 0 && used() < size_ - 1; }
 
-  // Puts the next input in and returns its slot. This is the slot emptied last. While slots are
-  // being added, it is instead a slot drawn at random, whose input moves to the added slot.
+  // Puts the next input in and returns its slot. This is the slot that was emptied last or, while
+  // slots are still being added, a slot drawn at random, whose input moves to the added slot.
   // REQUIRES: !Full(), !Ended().
   size_t Put();
   // Empties the slot of the next output and returns it. If Put() is not called before the next

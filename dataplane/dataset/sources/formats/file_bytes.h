@@ -28,7 +28,7 @@ class FileBytes {
   std::optional<absl::Span<const std::byte>> Find(int64_t offset, int64_t bytes) const;
   // Fills all of `into`, from `offset`. DataLoss if the file ends too early.
   absl::Status Read(int64_t offset, absl::Span<std::byte> into) const;
-  // Does the same, for a caller that will probably read the following bytes next.
+  // Does the same as Read(), for a caller that will probably read the following bytes next.
   absl::Status ReadOn(int64_t offset, absl::Span<std::byte> into);
 
  private:

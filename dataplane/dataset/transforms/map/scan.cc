@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dataset::Scan: makes elements from each input and a state that is carried along. The state
-// depends on all earlier elements and cannot be expressed as a count. It is the one thing that a
-// position contains by value, and its size is therefore limited.
+// depends on all earlier elements and cannot be expressed as a count. The state is the one thing
+// that a position contains by value, and its size is therefore limited.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
