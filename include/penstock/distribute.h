@@ -33,7 +33,7 @@ enum class ShardingPolicy : uint8_t {
 enum class AckMode : uint8_t {
   kOnDelivery = 0,  // elements that were delivered and acknowledged
   kOnCommit = 1,    // only the elements that a committed state contains
-  // Names before 0.9, until the next release.
+  // Names before 0.9. Release 0.10 removes them.
   kTaken [[deprecated("kOnDelivery")]] = kOnDelivery,
   kCommitted [[deprecated("kOnCommit")]] = kOnCommit,
 };
@@ -175,7 +175,7 @@ struct DistributeOptions {
   std::vector<std::string> fallback;
   // Fixed when the job is created. Not given: kOnDelivery.
   std::optional<AckMode> ack_mode;
-  MovedField<AckMode> keep;  // before 0.9, until the next release: ack_mode
+  MovedField<AckMode> keep;  // ack_mode before 0.9; 0.10 removes it
   // Which elements this reader gets, and in which order. All readers of a job must give the same
   // kind of delivery:
   //   {.job_name = "train", .delivery = CoordinatedRounds{.consumer_index = 0, .num_consumers = 4}}

@@ -106,7 +106,7 @@ struct ReplicaGroupOptions {
   // An id that is equal in all processes of one launch, and different in the next launch. Seeds
   // that a dataset does not give are derived from it. Empty: all launches derive the same seeds.
   std::string launch_id;
-  MovedField<std::string> launch;  // before 0.9, until the next release: launch_id
+  MovedField<std::string> launch;  // launch_id before 0.9; 0.10 removes it
 };
 
 struct ConnectOptions {
@@ -154,7 +154,7 @@ class ReplicaGroup {
   // InvalidArgument if n does not divide the number of replicas of every process.
   absl::StatusOr<ReplicaGroup> Subsample(int n) const;
 
-  // Names before 0.9, until the next release.
+  // Names before 0.9. Release 0.10 removes them.
   [[deprecated("Create")]] static absl::StatusOr<ReplicaGroup> Of(ReplicaGroupOptions options);
   [[deprecated("Subsample")]] absl::StatusOr<ReplicaGroup> EveryNth(int n) const;
   [[deprecated("launch_id")]] const std::string& launch() const { return launch_id(); }

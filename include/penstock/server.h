@@ -117,7 +117,7 @@ struct WorkerConfig {
   std::vector<std::string> plugins;
   // If not empty, a plug-in must be one of these libraries or be inside one of these folders.
   std::vector<std::string> plugin_allow;
-  // Before 0.9, until the next release: plugin_allow.
+  // The name of plugin_allow before 0.9. Release 0.10 removes it.
   MovedField<std::vector<std::string>> allowed_plugins;
   // The number of processes that run Python functions and generators. They run, with the rights of
   // this user, the code of anyone who registers a dataset (docs/security.md). 0: such functions are

@@ -85,7 +85,7 @@ struct TextLineSource {
   Dataset operator()(FileNames files, RecordOptions options = {}) const;
 };
 
-// --- Names before 0.9, until the next release ---------------------------------
+// --- Names before 0.9, which release 0.10 removes -----------------------------
 using TFRecordDatasetMaker [[deprecated("TFRecordSource")]] = TFRecordSource;
 using TextLineDatasetMaker [[deprecated("TextLineSource")]] = TextLineSource;
 [[deprecated("Dataset::TFRecord")]] inline constexpr TFRecordSource TFRecordDataset;

@@ -47,7 +47,7 @@ struct RestoreOptions {
 // earlier steps that some states lack come first. No element is delivered twice.
 State MergeRankStates(absl::Span<const State> states, const RestoreOptions& options = {});
 
-// The name before 0.9, until the next release.
+// The name before 0.9. Release 0.10 removes it.
 [[deprecated("MergeRankStates")]] inline State OfAllRanks(absl::Span<const State> states,
                                                           const RestoreOptions& options = {}) {
   return MergeRankStates(states, options);

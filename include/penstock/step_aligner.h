@@ -40,7 +40,7 @@ struct StepAlignerOptions {
   // (name, value) pairs that must be equal in all processes: the dataset's fingerprint, the job,
   // the number of consumers. The policy and first_step are added.
   std::vector<std::pair<std::string, std::string>> must_match;
-  // Before 0.9, until the next release: must_match.
+  // The name of must_match before 0.9. Release 0.10 removes it.
   MovedField<std::vector<std::pair<std::string, std::string>>> alike;
 };
 
