@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program in the spelling before 0.9 (docs/compatibility.md). It is compiled, not run: until the
-// next release it must compile.
+// A program that uses the names from before 0.9 (docs/compatibility.md). It is not run. It must
+// compile until release 0.10 removes these names.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #include "penstock/penstock.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine made of values. Healthy() is one without findings; each test spoils its own part.
+// A simulated machine, whose properties are plain values. Healthy() is a machine without findings.
+// Each test changes only the values that it checks.
 #pragma once
 
 #include <map>
