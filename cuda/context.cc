@@ -74,8 +74,8 @@ Contexts& OurContexts() {
   return contexts;
 }
 
-// Returns the device's primary context and retains it until the process ends, because our streams
-// and memory belong to it.
+// Returns the device's primary context and retains it until the process ends, because Penstock's
+// streams and memory belong to this context.
 absl::StatusOr<CUcontext> PrimaryContext(int device) {
   Contexts& contexts = OurContexts();
   {

@@ -3,9 +3,9 @@
 // stream and a communicator of its own. Calls that wait poll the communicator for errors. When a
 // rank is lost, the communicator reports an error and is aborted.
 //
-// NCCL requires launches of different communicators in the same order on all ranks of a GPU. Before
-// NCCL 2.26 the trainer must not have NCCL launches of its own in progress while it calls Next() or
-// Reduce(). From NCCL 2.26 on, NCCL_LAUNCH_ORDER_IMPLICIT=1 ensures the order.
+// NCCL requires that the GPUs of all ranks get the launches of different communicators in the same
+// order. Before NCCL 2.26 the trainer must not have NCCL launches of its own in progress while it
+// calls Next() or Reduce(). From NCCL 2.26 on, NCCL_LAUNCH_ORDER_IMPLICIT=1 ensures the order.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels limited by memory bandwidth: every thread strides over the output, which is written in
-// order, and index arithmetic stays out of the inner loop.
+// Memory bandwidth limits these kernels. Every thread therefore strides over the output, so that
+// the output is written in order, and index arithmetic stays out of the inner loop.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

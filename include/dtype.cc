@@ -17,7 +17,7 @@ struct Row {
 
 using Table = std::array<Row, 17>;
 
-// The index is the dtype's number.
+// The index of a row is the dtype's number.
 const Table& Rows() {
   static const Table& table = *new Table{{{"invalid", 0},
                                           {"bool", 1},

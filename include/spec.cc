@@ -342,7 +342,7 @@ std::string Spec::ToString() const {
   return text + (kind() == Kind::kDict ? "}" : ")");
 }
 
-// A friend does not take the visibility of its namespace.
+// A friend function does not get the visibility of its namespace.
 PENSTOCK_EXPORT bool operator==(const Spec& a, const Spec& b) {
   const Spec::Rep& left = a.rep();
   const Spec::Rep& right = b.rep();

@@ -11,10 +11,10 @@
 namespace penstock::control {
 namespace {
 
-// Returns the silence after which a consumer is suspected. This time is shorter than two heartbeat
-// intervals, so that with the default interval a dead consumer is noticed within two seconds. For
-// shorter intervals the time is the same as for the default, because messages may be slightly late
-// on a busy machine.
+// Returns the silence after which a consumer is suspected. It is shorter than two heartbeat
+// intervals, so with the default interval a dead consumer is noticed within two seconds. If the
+// interval is shorter than the default, the silence is the same as for the default, because
+// messages may be slightly late on a busy machine.
 absl::Duration SuspectAfter(absl::Duration heartbeat_interval) {
   return std::max(absl::Milliseconds(1750), heartbeat_interval * 7 / 4);
 }

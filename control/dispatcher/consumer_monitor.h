@@ -21,8 +21,9 @@ class ConsumerMonitor {
   void SuspectSilent(Transaction& txn, absl::Time now);
   void DeclareDead(Transaction& txn, const SessionKey& key, absl::Time heard);
   void Heard(Transaction& txn, const ClientPeer& peer);
-  // Forgets the steps that consumers of the iteration have reported, because the consumer's process
-  // may have restarted at an earlier step. Sends the consumer the list of lost consumers.
+  // Called when the consumer of `peer` has joined. Forgets the steps that all consumers of the
+  // iteration have reported, because this consumer's process may have restarted at an earlier step.
+  // Sends this consumer the list of lost consumers.
   void Joined(Transaction& txn, const std::shared_ptr<ClientPeer>& peer);
   bool IsLost(const ClientPeer& peer) const {
     return suspicions_.Knows(peer.iteration, peer.consumer);

@@ -303,7 +303,7 @@ void Core::Sweep() {
 }
 
 // A worker whose stream broke and whose port refuses connections is dead. The dispatcher does not
-// wait until its lease expires.
+// wait until the worker's lease expires.
 void Core::ProbeBrokenWorkers() {
   std::vector<std::pair<WorkerId, std::string>> broken;
   {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dispatcher without a network: it takes requests and streams, answers the requests, and sends
-// messages on the streams. Under its one lock it checks, decides (control/protocol,
-// control/policy), applies and appends. Messages leave in the order of the decisions, each as soon
-// as the record that it depends on is durable. Under the lock, the core does no I/O, never waits,
-// and reads no clock but CoreOptions::now.
+// messages on the streams. Under its one lock it checks an event, decides (control/protocol,
+// control/policy), applies the changes and appends them to the journal. Messages leave in the order
+// of the decisions, each as soon as the record that it depends on is durable. Under the lock, the
+// core does no I/O, never waits, and reads no clock but CoreOptions::now.
 //
 // Each event is one Transaction (transaction.h). The core's parts handle the event. Each part has
 // one subject, and no lock of its own.
@@ -48,7 +48,7 @@ class Core {
   // applied.
   static absl::StatusOr<std::unique_ptr<Core>> Open(CoreOptions options,
                                                     std::unique_ptr<Journal> journal);
-  ~Core();  // answers all requests that still wait with Unavailable
+  ~Core();  // answers Unavailable to all requests that still wait
 
   // --- Requests ---
   void RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done);
@@ -65,7 +65,7 @@ class Core {
   std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientStreamWriter> writer);
   void OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message);
   void OnClosed(const std::shared_ptr<ClientPeer>& peer);
-  // Ends the session because a message on its stream cannot be read, for the reason `why`.
+  // Called when a message on the stream cannot be read, for the reason `why`. Ends the session.
   void OnUnreadable(const std::shared_ptr<ClientPeer>& peer, const absl::Status& why);
   // Announces that the dispatcher is stopping. No client whose stream ends after this call is
   // suspected.
@@ -73,8 +73,8 @@ class Core {
   std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerStreamWriter> writer);
   void OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message);
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
-  // Ends the stream, but not the session, because a message on the stream cannot be read, for the
-  // reason `why`. The worker opens another stream and repeats its messages.
+  // Called when a message on the stream cannot be read, for the reason `why`. Ends the stream, but
+  // not the session. The worker opens another stream and repeats its messages.
   void OnUnreadable(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& why);
 
   // --- Time ---
@@ -106,7 +106,7 @@ class Core {
   mutable Mutex mu_;
   SharedState shared_ GUARDED_BY(mu_);
   Replies replies_ GUARDED_BY(mu_);
-  // The parts. A part gets the parts that it uses from its constructor or as an argument.
+  // The parts. The other parts that a part uses are passed to its constructor or its methods.
   Scaling scaling_ GUARDED_BY(mu_);
   Liveness liveness_ GUARDED_BY(mu_);
   Lives lives_ GUARDED_BY(mu_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a dispatcher's core: the times of leases, heartbeats and clean-up, the
-// limits of its journal, and the outside world as functions. DispatcherConfig (penstock/server.h)
-// has the options that users may set.
+// The options of a dispatcher's core: the times of leases, heartbeats and clean-up, the limits of
+// its journal, and the functions through which the core reaches the clock, random numbers and the
+// network. DispatcherConfig (penstock/server.h) has the options that users may set.
 #pragma once
 
 #include <cstddef>
@@ -42,8 +42,8 @@ struct CoreOptions {
   // Once a reader has been unable to reach a worker for this long, that worker's partitions move to
   // other workers, if there are any.
   absl::Duration unreached_timeout = absl::Seconds(15);
-  // After how many records the journal gets a snapshot (control/policy/snapshots.h), and the
-  // maximum size of a record in bytes.
+  // The number of records after which the journal gets a snapshot (control/policy/snapshots.h), and
+  // the maximum size of a record in bytes.
   uint64_t records_per_snapshot = kRecordsPerSnapshot;
   size_t record_bytes = kMostRecordBytes;
   // The rule that the protocol breaks, for the test that counts losses (control/protocol/rules.h).
@@ -55,7 +55,7 @@ struct CoreOptions {
   // more. May block, for example while the host name is resolved. Only ProbeBrokenWorkers() calls
   // it.
   std::function<bool(const std::string& address)> port_refuses;
-  // Called once when the journal cannot be written. After that the dispatcher answers nothing.
+  // Called once when the journal cannot be written. After that, the dispatcher answers no requests.
   std::function<void(const absl::Status&)> on_failure;
   std::shared_ptr<EventLog> events;
 };

@@ -67,7 +67,7 @@ std::string WaitsFor(const IterationStatus& status, bool has_workers) {
   if (status.readers.empty()) return "a reader";
   if (status.closed) return "";
   if (status.partitions.empty()) return has_workers ? "" : "a worker";
-  std::map<std::string, std::vector<std::string>> partitions;  // the key: what they wait for
+  std::map<std::string, std::vector<std::string>> partitions;  // the key: the reason for waiting
   for (const PartitionStatus& partition : status.partitions) {
     if (partition.waits_for.empty()) continue;
     partitions[partition.waits_for].push_back(absl::StrCat(partition.partition.value()));

@@ -32,7 +32,7 @@ class IterationEnd {
   void CloseSessions(const absl::Status& reason);
   // Ends the iteration for good. All its clients get `reason`.
   void Fail(const absl::Status& reason);
-  // Forgets all data about the iteration outside its record.
+  // Forgets all data about the iteration except its record.
   void Forget();
 
  private:

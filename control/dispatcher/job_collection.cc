@@ -13,9 +13,9 @@
 namespace penstock::control {
 
 // Returns whether a named job that is not over may be forgotten once nobody reads it. False if
-// nobody has read the job yet, or if a trainer may come back for its part, in these cases: with
-// ack_mode = on_commit; or in mode DYNAMIC without cross_trainer_cache, unless
-// gc_dynamic_sharding_jobs is set.
+// nobody has read the job yet, or if a trainer may come back for its part. A trainer may come back
+// under ack_mode = on_commit and, unless gc_dynamic_sharding_jobs is set, in mode DYNAMIC without
+// cross_trainer_cache.
 bool JobRegistry::Collectable(const JobRecord& job) const {
   const JobTerms& terms = job.terms;
   const bool history = terms.mode == ShardingPolicy::kDynamic && !terms.cross_trainer_cache;

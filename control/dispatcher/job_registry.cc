@@ -22,7 +22,7 @@ constexpr int64_t kMostPartitions = 1 << 12;
 
 // Checks that the dataset can be read in `mode` at all.
 absl::Status CheckMode(const DatasetRecord& dataset, ShardingPolicy mode) {
-  if (mode != ShardingPolicy::kDynamic) return absl::OkStatus();  // static: DivisionOf
+  if (mode != ShardingPolicy::kDynamic) return absl::OkStatus();  // static: see DivisionOf()
   if (dataset.summary.plan.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("dataset ", dataset.id,
@@ -82,8 +82,8 @@ JobAnswer AnswerOf(const JobRecord& job, bool existed) {
 }
 
 // Handles a request that names an existing job. Returns true if the request joins that job, false
-// if the request creates a new job in its place, and an error if neither is allowed. `is_read`: a
-// client is reading the job.
+// if the request creates a new job in place of that job, and an error if neither is allowed.
+// `is_read`: a client is reading the job.
 absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
                            const GetOrCreateJobRequest& request, const DatasetRecord& dataset,
                            const Restoration* restoration, bool is_read) {

@@ -78,7 +78,7 @@ void LinkMonitor::MoveFromUnreached(Transaction& txn, PartitionPlacer& placer, a
     if (liveness_.SilenceOf(session, now) > 3 * options_.heartbeat_interval) continue;
     // Elements in doubt on the link go to no reader until their partition is placed again, and
     // other readers wait for them. If there are other readers, the partition is therefore placed
-    // again even if this reader is at fault, or if there is no other worker.
+    // again, even if this reader is at fault and even if no other worker exists.
     const bool others = iteration->record.shared() && HasOtherReaders(iteration->record, client);
     const bool avoids =
         ReachesOthers(session) &&

@@ -13,7 +13,7 @@ namespace penstock::control {
 class Liveness {
  public:
   explicit Liveness(const SharedState& shared) : shared_(shared) {}
-  // Starts all leases again after a recovery.
+  // Restarts all leases after a recovery.
   void Begin();
 
   void Joined(const SessionKey& key);  // its hello was accepted
@@ -41,7 +41,7 @@ class Liveness {
   std::vector<SessionKey> ExpiredClients(absl::Time now) const;
   std::vector<WorkerId> ExpiredWorkers(absl::Time now) const;
   // Return whether a peer whose lease has expired is spared, because a message from it waits for
-  // the lock, or because it may still say its first hello since the recovery.
+  // the lock, or because it may not have said its first hello since the recovery yet.
   bool IsSpared(const SessionKey& key, absl::Time now) const;
   bool IsSpared(WorkerId worker, absl::Time now) const;
 
@@ -58,8 +58,8 @@ class Liveness {
   absl::Time idle_at_ = absl::InfinitePast();
   bool overloaded_ = false;
   // Workers and clients that the journal names and that have not said hello yet. If all of them
-  // connect at once, this takes time. Their leases therefore begin at the first hello from any
-  // peer, and begin again at each hello from a peer in these sets.
+  // connect at once, it takes some time until each has said hello. Their leases therefore begin at
+  // the first hello from any peer, and begin again at each hello from a peer in these sets.
   std::set<WorkerId> workers_to_come_;
   std::set<SessionKey> clients_to_come_;
   absl::Time to_come_since_ = absl::InfiniteFuture();

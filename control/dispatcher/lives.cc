@@ -11,7 +11,7 @@
 namespace penstock::control {
 
 void Lives::Begin(Transaction& txn) {
-  const auto draw = [this] { return std::max<uint64_t>(options_.random(), 1); };  // 0 is none
+  const auto draw = [this] { return std::max<uint64_t>(options_.random(), 1); };  // 0: none
   const uint64_t journal = state_.lives.empty() ? 0 : state_.lives.back().life.journal;
   txn.Apply(LifeBegun{{.life = {.journal = journal != 0 ? journal : draw(),
                                 .id = draw(),

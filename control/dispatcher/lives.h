@@ -16,13 +16,14 @@ class Lives {
 
   // Returns the error for a process that has heard of records that are not in this journal.
   absl::Status Beyond(const Heard& heard) const;
-  // Fails all iterations, in all jobs, that began in an earlier life, because elements that the
-  // missing records gave out would be given out again. `heard` shows that records are missing.
+  // Called when `heard` shows that this journal lacks records. Fails all iterations, in all jobs,
+  // that began in an earlier life, because elements that the missing records gave out would be
+  // given out again.
   void EndEarlier(Transaction& txn, const Heard& heard);
   // Checks that this journal has all records of the job that the process has heard of.
   absl::Status CheckHeard(const JobRecord& job, const Heard& heard) const;
-  // Checks that the client began with `job` as this journal has it, and not with a different job of
-  // that id.
+  // Checks that the client began with the `job` in this journal, and not with a different job that
+  // has the same id.
   absl::Status Check(Transaction& txn, const JobRecord& job, const ClientHello& hello);
 
  private:
@@ -31,7 +32,7 @@ class Lives {
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
-  IterationId first_iteration_;  // the first id of iterations that begin in this life
+  IterationId first_iteration_;  // the lowest id of the iterations that begin in this life
 };
 
 }  // namespace penstock::control

@@ -19,9 +19,10 @@ constexpr int kDeathsAlone = 2;
 // The total number of deaths after which the iteration fails, if no worker can be spared for the
 // partition.
 constexpr int kMostDeaths = 8;
-// If no worker can be spared, a worker runs only one of the partitions whose workers died at a
-// time, until that partition makes progress or for this long. A partition whose workers died only
-// because of another partition is thus separated from the partition that killed them.
+// If no worker can be spared, a worker runs only one at a time of the partitions whose workers
+// died. Each such turn ends when the partition makes progress, or after this long. A partition
+// whose workers died only because of another partition is thus separated from the partition that
+// killed them.
 constexpr absl::Duration kTrial = absl::Seconds(5);
 // A partition that fails with an error is tried at least this many times, even if there are fewer
 // workers.
@@ -65,7 +66,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
     counts.Add(worker);
     some = true;
   }
-  if (some) Balance(txn, id);  // no partition is moved while one waits
+  if (some) Balance(txn, id);  // no partition is moved while one waits for a worker
 }
 
 void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
@@ -74,7 +75,7 @@ void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
   bool moves = false;
   for (PartitionId partition :
        PartitionsToRelieve(state_, iteration, txn.GetContext(id), UsableWorkers(iteration))) {
-    if (failures_.count({id, partition}) > 0) continue;  // its place was chosen on purpose
+    if (failures_.count({id, partition}) > 0) continue;  // placed there because it had failed
     txn.Log("relieved", {{"iteration", absl::StrCat(id.value())},
                          {"partition", absl::StrCat(partition.value())}});
     txn.Apply(id, protocol::OnRelieve(iteration.record, txn.GetContext(id), partition));

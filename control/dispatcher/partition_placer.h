@@ -17,7 +17,7 @@ class PartitionPlacer {
   // Opens partitions of the iteration, and places those that wait for a worker.
   void OpenAndPlace(Transaction& txn, IterationId iteration);
   // Moves partitions that would be better placed on another worker. Call it after an event that may
-  // make a better placement possible: a worker joined, a partition ended, a reader is back.
+  // make a better placement possible: a worker joined, a partition ended, a reader came back.
   void Balance(Transaction& txn, IterationId iteration);
   // Takes all partitions of the iteration off the worker, except `but`, and places them again.
   void RelieveAllOn(Transaction& txn, const IterationState& iteration, WorkerId worker,
@@ -30,7 +30,7 @@ class PartitionPlacer {
   // --- Partitions that fail, or whose workers die ---
 
   bool HasFailed(const PartitionKey& key) const { return failures_.contains(key); }
-  void NoteFailure(const PartitionKey& key, WorkerId worker);  // with an error
+  void NoteFailure(const PartitionKey& key, WorkerId worker);  // failed with an error
   // Notes that the worker died, perhaps because of a partition that it ran. Call it while the
   // iterations' records still name the worker.
   void NoteDeath(Transaction& txn, WorkerId worker);

@@ -33,7 +33,7 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
 }
 
 // Returns the index below which every active reader has received everything, according to the
-// reports.
+// readers' reports.
 Index ReceivedBelow(const protocol::IterationRecord& record,
                     const protocol::IterationContext& context, size_t p) {
   const auto& readers = context.partitions[p].readers;
@@ -206,7 +206,7 @@ bool BeganWith(const Restoration& restoration, const State& state, const JobReco
     return iteration != nullptr &&
            iteration->record.FindReader(ReaderBefore(restoration)).has_value();
   }
-  return true;  // it began with nothing, as any job does
+  return true;  // the states contain no elements, so any job could have begun with them
 }
 
 void Save(const IterationState& iteration, const protocol::IterationContext& context,

@@ -17,9 +17,9 @@ class Transaction;
 void Save(const IterationState& iteration, const protocol::IterationContext& context,
           SavedRepetition& saved);
 
-// InvalidArgument, which names partition and repetition, in these cases: the dataset lacks a split,
-// or two partitions claim it; bookmarks are out of order; the number of partitions differs from the
-// terms.
+// InvalidArgument, which names partition and repetition, in these cases: a partition claims a split
+// that the dataset lacks or that another partition claims too; bookmarks are out of order; the
+// number of partitions differs from the terms.
 absl::Status CheckRestoration(const Restoration& restoration, const DatasetSummary& dataset,
                               const JobTerms& terms);
 

@@ -14,7 +14,8 @@ namespace penstock::control {
 namespace {
 
 // Checks that a client may join a coordinated read or a fixed order. With `num_consumers`, each
-// consumer must keep its number. In a fixed order without it, only one reader may read at a time.
+// consumer must keep its number. In a fixed order without `num_consumers`, only one reader may read
+// at a time.
 absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
                         const ClientHello& hello) {
   if (iteration.record.has_order_consumers() || iteration.record.coordinated()) {
@@ -166,8 +167,8 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   }
   if (iteration->failure.has_value()) return txn.Close(peer, *iteration->failure);
 
-  // A process that was welcomed before has received more elements than the state with which it
-  // began.
+  // A process that was welcomed before has received elements that are not in the state with which
+  // it began.
   const auto before = iteration->record.FindReader(hello.client);
   const bool welcomed =
       before && iteration->record.readers[*before].incarnation == hello.incarnation;

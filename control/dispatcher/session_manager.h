@@ -85,8 +85,8 @@ class SessionManager {
 
   // --- Elements (session_reports.cc) ---
 
-  // Handles all reports of one message together, because the consequences of many reports cost no
-  // more work than those of one report.
+  // Handles all reports of one message together, because the consequences of many reports are
+  // computed at once, with no more work than for one report.
   void OnReports(Transaction& txn, const ClientPeer& peer,
                  absl::Span<const PartitionReport> reports);
   void OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);

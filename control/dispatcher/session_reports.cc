@@ -115,7 +115,7 @@ void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Lea
   const auto reader = iteration.record.FindReader(peer.client);
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
     // Restarts the lease, because another process may resume from the client's state until the
-    // timeout.
+    // lease expires.
     liveness_.Heard(key, options_.now());
   }
 }

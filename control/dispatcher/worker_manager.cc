@@ -18,8 +18,9 @@ namespace {
 
 constexpr absl::Duration kBetweenEstimates = absl::Seconds(2);
 
-// The maximum number of permits that a worker may report. It is far larger than the number of cores
-// of any machine. It is limited because mode DYNAMIC opens a partition for each permit.
+// The maximum number of permits that a worker may report. This is far larger than the number of
+// cores of any machine. The number is limited because mode DYNAMIC opens a partition for each
+// permit.
 constexpr int32_t kMostPermits = 1 << 12;
 
 std::string WorkerText(WorkerId worker) {
@@ -218,7 +219,7 @@ void WorkerManager::OnSplitRequest(Transaction& txn, const WorkerPeer& peer,
   const IterationState* iteration = state_.FindIteration(request.of.iteration);
   if (iteration == nullptr || !state_.GoesOn(*iteration) ||
       !Holds(*iteration, peer.worker, request.of)) {
-    return;  // the request is for an older placement: the worker is being told so
+    return;  // the request is for an older placement; a message to the worker says so
   }
   absl::StatusOr<SplitDecision> decision =
       DecideSplits(state_.jobs.at(iteration->job), *iteration, request);

@@ -34,8 +34,8 @@ class DiskFile {
 class DiskFolder {
  public:
   virtual ~DiskFolder() = default;
-  // Makes durable the names of files that were made, renamed or removed in the folder. Opens
-  // nothing.
+  // Makes durable the names of files that were made, renamed or removed in the folder. Opens no
+  // further file.
   virtual absl::Status Sync() = 0;
 };
 

@@ -60,7 +60,7 @@ class FakeDisk::FakeFile final : public DiskFile {
   FakeDisk& disk_;
   std::string path_;
   const ForgetfulTree::NodePtr node_;
-  const int64_t start_;  // the start in which it was opened
+  const int64_t start_;  // the machine start in which it was opened
 };
 
 class FakeDisk::FakeFolder final : public DiskFolder {
@@ -80,7 +80,7 @@ class FakeDisk::FakeFolder final : public DiskFolder {
  private:
   FakeDisk& disk_;
   const std::string path_;
-  const int64_t start_;  // the start in which it was opened
+  const int64_t start_;  // the machine start in which it was opened
 };
 
 int64_t FakeDisk::operations() const {

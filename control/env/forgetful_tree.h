@@ -36,7 +36,7 @@ class ForgetfulTree {
   void Resize(Node& file, uint64_t size);
   // Makes durable the bytes of a file, or the names in a folder.
   void Sync(Node& node);
-  // Simulates a sync that fails: as in Linux, the file's unsynced bytes then count as written
+  // Simulates a sync that fails: as on Linux, the file's unsynced bytes then count as written
   // although the device does not have them.
   void FailToSync(Node& file);
 
@@ -50,8 +50,8 @@ class ForgetfulTree {
   // Replaces the content with a content that the device may have after a loss of power: all synced
   // data and some unsynced data. `random` decides, for the writes to each file and for the new and
   // removed names in each folder, whether the device has the first, the last, any, all or none of
-  // them. A write may be torn: the rest of it is then missing, zeros or garbage. Nodes from before
-  // are no longer in the tree.
+  // them. A write may be torn: the device then has only its beginning, and the rest is missing,
+  // zeros or garbage. Nodes that were obtained before this call are no longer in the tree.
   void LosePower(std::mt19937_64& random);
 
  private:

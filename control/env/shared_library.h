@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens shared libraries that are built outside the tree and add transports or plug-ins. Each
-// library has a stamp, which names the release against which it was built, and the compiler. The
-// stamp is checked before any other function of the library is called. Then the library registers
-// its additions.
+// Opens shared libraries that are built outside Penstock's source tree and add transports or
+// plug-ins. Each library has a stamp, which names the release against which it was built, and the
+// compiler. The stamp is checked before any other function of the library is called. Then the
+// library registers its additions.
 #pragma once
 
 #include <string>

@@ -40,9 +40,9 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
 std::string DescribeRecord(std::string_view record);
 
 // Encodes a state in pieces, each a wire::Snapshot. Merging all pieces with Protobuf gives the
-// whole snapshot. A new piece begins when a piece has reached 16 MiB. A piece may be larger because
-// of an object that cannot be cut (a dataset, a job, an iteration). ResourceExhausted if a piece
-// would be larger than `most_piece_bytes`.
+// whole snapshot. A new piece begins when the current piece has reached 16 MiB. A piece may be
+// larger because of an object that cannot be cut (a dataset, a job, an iteration).
+// ResourceExhausted if a piece would be larger than `most_piece_bytes`.
 absl::StatusOr<std::vector<std::string>> EncodeState(
     const State& state, size_t most_piece_bytes = kMostSnapshotPieceBytes);
 // Has the errors of ApplyRecord.

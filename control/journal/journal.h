@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores the dispatcher's changes so that they outlast its life: numbered records of bytes and,
 // from time to time, a snapshot that replaces all records up to a number. changes_proto.h defines
-// the bytes, docs/journal.md the files.
+// the bytes, and docs/journal.md describes the files.
 //
 // Append returns at once. One writer makes all waiting records durable together (group commit). A
 // journal that cannot write fails for good: status() returns the reason, and no further record
@@ -37,8 +37,8 @@ struct Recovered {
   };
   std::vector<std::string> snapshot;  // in pieces; empty: none, and records start at 1
   uint64_t snapshot_sequence = 0;     // the last record that the snapshot contains
-  std::vector<Record> records;        // the records after it, without gaps
-  std::string cut;                    // describes the incomplete record cut off; empty: none
+  std::vector<Record> records;        // the records after the snapshot, without gaps
+  std::string cut;  // the incomplete record that was cut off, as text; empty: none
   uint64_t last_sequence() const {
     return records.empty() ? snapshot_sequence : records.back().sequence;
   }
@@ -71,7 +71,7 @@ class Journal {
   virtual std::string name() const = 0;
 };
 
-// Opens a journal that keeps nothing beyond this process.
+// Opens a journal in memory, which is lost when this process ends.
 std::unique_ptr<Journal> OpenMemoryJournal();
 
 // Opens the journal in the directory `work_dir`, which is made if missing. FailedPrecondition, with

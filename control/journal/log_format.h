@@ -39,8 +39,8 @@ struct ParsedLog {
 // name, for messages.
 // - A record that ends too early was never durable, and is cut off. A damaged record is cut off
 //   too, unless a complete record of a later group or a mark follows it.
-// - If the next file begins with the number of the incomplete or damaged record, these bytes were a
-//   mark and not a record, and nothing is lost.
+// - If the first record of the next file has the number that the incomplete or damaged record would
+//   have, the incomplete or damaged bytes were a mark and not a record, and nothing is lost.
 // - Any other damage is DataLoss, with the number of the record.
 // - A log that a newer release wrote is FailedPrecondition.
 absl::StatusOr<ParsedLog> ParseLog(std::string_view log, uint64_t first,

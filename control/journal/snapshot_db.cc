@@ -38,8 +38,9 @@ absl::Status SnapshotDb::Error(int code) const {
       return absl::ResourceExhaustedError(absl::StrCat("cannot write journal ", path_, ": ", why));
     case SQLITE_IOERR: {
       const std::string what = absl::StrCat("cannot write journal ", path_, ": ", why);
-      // A write error means that a limit on the file's size or a quota was reached. A full disk is
-      // SQLITE_FULL. Data that could not be synced or read may be lost.
+      // A write error means that a limit on the file's size or a quota was reached (a full disk is
+      // SQLITE_FULL). Any other I/O error is Internal, because data that could not be synced or
+      // read may be lost.
       return sqlite3_extended_errcode(db_.get()) == SQLITE_IOERR_WRITE
                  ? absl::ResourceExhaustedError(what)
                  : absl::InternalError(what);
@@ -96,7 +97,7 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
   if (version == kJournalVersion) return db;
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE;"));
   // Version 3 has the tables of version 2, but an older release would ignore the past iterations in
-  // its snapshots.
+  // the snapshots of version 3.
   if (version == 2) {
     RETURN_IF_ERROR(db.Run("PRAGMA user_version = 3; COMMIT;"));
     return db;

@@ -32,8 +32,8 @@ class SnapshotDb {
   absl::StatusOr<Snapshot> Read();
   // Replaces the snapshot durably, completely or not at all.
   absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces);
-  // Returns FailedPrecondition if the open file has been deleted or replaced: then all data written
-  // to it is lost.
+  // Returns FailedPrecondition if the open file has been deleted or replaced, because all data
+  // written to it would be lost.
   absl::Status CheckThere();
 
  private:

@@ -212,11 +212,11 @@ class SqliteJournal final : public Journal {
 
   const std::string work_dir_;
   Disk& disk_;
-  const std::unique_ptr<DiskFolder> folder_;  // of the writer's thread
+  const std::unique_ptr<DiskFolder> folder_;  // used only by the writer thread
   Recovered recovered_;
   Durable durable_;  // constant after Start
-  SnapshotDb db_;    // of the writer's thread
-  LogFile log_;      // of the writer's thread
+  SnapshotDb db_;    // used only by the writer thread
+  LogFile log_;      // used only by the writer thread
   Thread writer_;
 
   mutable Mutex mu_;

@@ -204,8 +204,8 @@ class Pieces {
   // Returns the piece to which to write next.
   wire::Snapshot& now() { return now_; }
 
-  // Counts the bytes of `written`, which was just written to now(). Begins the next piece if this
-  // one has become large enough. `words` name the object in an error.
+  // Counts the bytes of `written`, which was just written to now(). Begins the next piece if now()
+  // has become large enough. `words` name the object in an error.
   template <typename... Words>
   absl::Status Wrote(const google::protobuf::Message& written, const Words&... words) {
     const size_t bytes = written.ByteSizeLong();

@@ -19,7 +19,7 @@ namespace {
 struct Armed {
   Armed(std::string name, int64_t left) : name(std::move(name)), left(left) {}
   std::string name;
-  std::atomic<int64_t> left;  // kills at this many further passes
+  std::atomic<int64_t> left;  // after this many further passes, the process is killed
 };
 
 // Returns the fail points from the environment, which are read once. Usually empty.

@@ -85,9 +85,9 @@ class Metrics {
   Histogram& GetHistogram(const std::string& name, const std::string& help,
                           const Labels& labels = {});
 
-  // Returns the text exposition format, sorted by name within each type. Each counter in seconds is
-  // printed a second time in microseconds, under the name that releases before 0.9 gave it
-  // (…_microseconds_total). The next release drops these lines.
+  // Returns all metrics in Prometheus's text exposition format, sorted by name within each type.
+  // Each counter in seconds is printed a second time in microseconds, under the name that releases
+  // before 0.9 gave it (…_microseconds_total). Release 0.10 drops these lines.
   std::string Render() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may do what at a dispatcher. The table of docs/security.md, as a function.
+// Decides who may do what at a dispatcher: the table in docs/security.md, as a function.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,13 @@ enum class Action : uint8_t {
   kServe,    // a worker's stream
 };
 
-// Decides by the caller's role and namespaces alone, for what does not exist yet or has no owner.
-// PermissionDenied with the caller's name and role, and who may do this.
+// Decides by the caller's role and namespaces alone, for a job or dataset that does not exist yet,
+// and for actions on things that have no owner. PermissionDenied with the caller's name and role,
+// and who may do this.
 absl::Status Authorize(Action action, const Caller& caller, std::string_view name_space);
-// Decides about a job or dataset that belongs to the principal `owner`; empty: it was made while
-// the dispatcher had no auth_file, so only the role and the namespace count. PermissionDenied also
-// names `what`, such as "job train".
+// Decides about a job or dataset that belongs to the principal `owner`. An empty `owner` means that
+// it was made while the dispatcher had no auth_file, so only the role and the namespace count.
+// PermissionDenied also names `what`, such as "job train".
 absl::Status AuthorizeOwned(Action action, const Caller& caller, std::string_view name_space,
                             std::string_view owner, std::string_view what);
 

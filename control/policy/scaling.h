@@ -4,12 +4,12 @@
 // and compares no clocks of two machines:
 //
 //   a trainer's own time per element s: without waits the trainer takes 1 / s elements a second;
-//   a worker's busy time per element b of one of its p partitions: the worker makes p / b.
+//   a worker's busy time per element b of one of its p partitions: the worker makes p / b a second.
 //
 // Both times are medians over about twenty seconds, so that an evaluation, a checkpoint or a file
 // that hangs changes nothing. Neither time depends on the current number of workers. If a worker's
-// nodes read ahead, its partitions may only pass on elements that are ready. Then the busiest node
-// determines the time per element.
+// nodes read ahead, its partitions may have nothing to do but pass on elements that are ready. Then
+// the busiest node determines the time per element.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@
 namespace penstock::control {
 
 // Checks the entries: "host", "host:port" or "host:%port%" (any port, with any name between the
-// signs). IPv6 hosts are in brackets; a scheme belongs to the host. A host may occur several times.
-// Returns InvalidArgument for an empty entry.
+// percent signs). IPv6 hosts are in brackets; a scheme belongs to the host. A host may occur
+// several times. Returns InvalidArgument for an empty entry.
 absl::Status CheckWorkerAddresses(absl::Span<const std::string> list);
 
 // Returns the place of a worker at `address`: the place of the entry with exactly this address, or

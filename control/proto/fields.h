@@ -183,7 +183,7 @@ absl::StatusOr<T> Decode(const Message& message) {
 #define WIRE_FIELD(member) WIRE_FIELD_AS(member, member)
 
 // Pairs a member with the field of the same name. The field is absent in the message unless
-// `written`. If it is absent, the member keeps its default.
+// `written` is true. If the field is absent, the member keeps its default.
 #define WIRE_FIELD_IF(written, member)                                          \
   if constexpr (Coder::kEncodes) {                                              \
     if (written) {                                                              \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages between the dispatcher and a client, as plain values. Messages that concern only one
-// iteration are in messages.h. docs/protocol.md describes the order of messages,
-// docs/exactly_once.md why they suffice.
+// iteration are in messages.h. docs/protocol.md describes the order of messages, and
+// docs/exactly_once.md explains why these messages suffice.
 //
 // A worker and each client session have one stream to the dispatcher. "Up" messages go to the
 // dispatcher, "down" messages come from it. Every message may be lost with its stream. A peer that
@@ -42,7 +42,7 @@ struct ClientHello {
   Incarnation process;    // the client's process; shows which workers are in the same process
   int64_t consumer = -1;  // its number, if each element belongs to a consumer from the start
   int64_t round = 0;      // the first round that `state` does not contain
-  std::string token;      // the job's; in another life, a different job may have its number
+  std::string token;      // the job's; in another life, a different job may have the same id
   Heard heard;            // heard by this session, or by the session that saved its state
   VersionRange version;
   friend bool operator==(const ClientHello&, const ClientHello&) = default;

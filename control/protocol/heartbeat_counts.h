@@ -11,8 +11,8 @@
 
 namespace penstock::control {
 
-// Numbers of elements of at least 64 KiB over shared memory, by the way in which they got into the
-// client's memory (dataplane/transfer/filled.h).
+// Numbers of elements of at least 64 KiB that came over shared memory, by the way in which they got
+// into the client's memory (dataplane/transfer/filled.h).
 struct FilledElements {
   int64_t in_place = 0;  // made in the client's memory; all others were copied
   int64_t no_slot = 0;

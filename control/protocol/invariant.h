@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of conditions of a job that only a bug in the program can break. A dispatcher serves many
+// Checks conditions of a job that only a bug in the program can break. A dispatcher serves many
 // jobs, so there only the affected job ends (Transaction::Guard()). In other processes the process
 // ends, as with PENSTOCK_CHECK.
 #pragma once

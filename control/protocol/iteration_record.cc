@@ -27,7 +27,7 @@ void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
   bookmarks.erase(bookmarks.begin() + static_cast<ptrdiff_t>(least));
 }
 
-// Returns the lowest index ≥ `from` that no reader with `counts(reader)` has committed.
+// Returns the lowest index ≥ `from` that no reader for which counts(reader) is true has committed.
 template <class Counts>
 Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index from,
                      const Counts& counts) {
@@ -46,7 +46,7 @@ const ReaderRecord* ReaderOrNull(const IterationRecord& record, ClientId client)
   return found ? &record.readers[*found] : nullptr;
 }
 
-// Fitting returns whether a change can follow on the record; Applying applies it. Both have one
+// Fitting returns whether a change can be applied to the record; Applying applies it. Both have one
 // overload per change.
 struct Fitting {
   const IterationRecord& record;
@@ -292,8 +292,8 @@ IndexSet Together::Indices() && {
   const int64_t consumers = record_.rounds.consumers;
   const std::optional<Index> end = record_.EndOf(partition_);
   const Remainder remainder = record_.RemainderOf(partition_);
-  // All consumers have most of the rows, which are added as whole intervals. All other rows, and
-  // the rows of the remainder, are added one by one.
+  // Most rows are rows that all consumers have. These are added as whole intervals. All other rows,
+  // and the rows of the remainder, are added one by one.
   IndexSet everybodys = rows_[0];
   for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;

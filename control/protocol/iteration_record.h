@@ -216,14 +216,14 @@ using IterationChange =
                  ConsumersFormed, RoundsRescheduled, RemaindersPlanned, RoundsForgotten>;
 
 // Applies a change; the only way to change a record. Aborts on a change that no coordinator makes
-// (an unknown partition or client, a placement that does not rise). Check changes that were read or
-// received with Fits() first.
+// (an unknown partition or client, a placement that does not rise). Changes that were read or
+// received must first be checked with Fits().
 void Apply(IterationRecord& record, const IterationChange& change);
 bool Fits(const IterationRecord& record, const IterationChange& change);
 
 // --- What follows from a record --------------------------------------------------
 
-// Returns the positions of elements in order kDeterministic. Readers without a consumer's number
+// Returns the positions of elements in order kDeterministic. Readers that have no consumer number
 // have the elements from before a restore. The order begins with the first element that they lack.
 Positions PositionsOf(const IterationRecord& record);
 

@@ -13,7 +13,7 @@ struct JobTerms {
   ShardingPolicy mode = ShardingPolicy::kOff;
   AckMode ack_mode = AckMode::kOnDelivery;
   bool deterministic = false;  // MergeOrder::kDeterministic
-  int64_t partitions = 0;      // opened at the start, in that order; 0: set by the mode
+  int64_t partitions = 0;      // of that order, all opened at the start; 0: set by the mode
   Visitation visitation = Visitation::kExactlyOnce;
   int64_t num_consumers = 0;  // of rounds, or of order kDeterministic; 0: neither
   // The number of consecutive consumers that get the same elements. num_consumers counts each of

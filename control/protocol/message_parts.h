@@ -32,7 +32,7 @@ struct PlacedPartition {
   IterationId iteration;
   PartitionId partition;
   Placement placement;
-  uint64_t journal = 0;  // of the assignment (Life::journal); the numbers are valid only in it
+  uint64_t journal = 0;  // of the assignment (Life::journal); its numbers are valid only there
   friend auto operator<=>(const PlacedPartition&, const PlacedPartition&) = default;
 };
 

@@ -213,8 +213,8 @@ using Message =
 
 // --- Worker → dispatcher ---------------------------------------------------------
 
-// A placement that a worker still has when it registers again. The worker then sends Ended, if it
-// had sent it, and its newest bookmark again.
+// A placement that a worker still has when it registers again. The worker then sends its newest
+// bookmark again, and also Ended if it had sent it before.
 struct HeldPlacement {
   PartitionId partition;
   Placement placement;

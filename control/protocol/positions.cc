@@ -70,8 +70,8 @@ void RowUnion::Add(int64_t consumer, const IndexSet& rows) {
 IndexSet RowUnion::Indices() && {
   IndexSet indices;
   if (rows_.empty()) return indices;
-  // All consumers have most of the rows, which are added as whole intervals. All other rows are
-  // added one by one.
+  // Most rows are rows that all consumers have. These are added as whole intervals. All other rows
+  // are added one by one.
   IndexSet everybodys = rows_.front();
   for (const IndexSet& rows : rows_) {
     IndexSet lacking = everybodys;

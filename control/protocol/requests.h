@@ -41,7 +41,8 @@ struct SplitProvider {
   friend bool operator==(const SplitProvider&, const SplitProvider&) = default;
 };
 
-// The part of a dataset that the dispatcher reads. It passes on the definition without reading it.
+// The part of a dataset that the dispatcher reads. The dispatcher passes on the definition without
+// reading it.
 struct DatasetSummary {
   uint64_t fingerprint = 0;
   uint64_t spec_fingerprint = 0;

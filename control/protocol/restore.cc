@@ -54,7 +54,7 @@ class RankStateMerger {
         return Missing(client);
       }
       if (coordinated()) {
-        if (known.gone && known.committed_count == 0) continue;  // the reader before a restore
+        if (known.gone && known.committed_count == 0) continue;  // from an earlier restore
         return Missing(client);
       }
       for (const PartitionIndices& of : *known.committed) AddCommitted(known.consumer, of);

@@ -13,7 +13,7 @@
 
 namespace penstock::control {
 
-// The rule that a test breaks on purpose, to check that the tests notice it.
+// The rule that a test breaks on purpose, to check that the tests notice the broken rule.
 enum class BrokenMerge : uint8_t {
   kNone = 0,
   kMissingState,  // a rank's state may be missing         → doubled
@@ -21,7 +21,7 @@ enum class BrokenMerge : uint8_t {
   kOlderState,    // states of different commits           → lost
 };
 
-// The content of one rank's state about its job.
+// The part of one rank's state that concerns its job.
 struct RankState {
   struct Repetition {
     SavedRepetition saved;

@@ -48,8 +48,8 @@ struct SavedRepetition {
   uint64_t version = 0;       // higher than in older data of the same job
   bool finished = false;      // all is committed; the repetition is not read again
   Division division;          // in a static mode
-  int64_t num_consumers = 0;  // of a coordinated read; the sets then contain rows
-  // For order kDeterministic with several consumers, whose sets then contain rows.
+  int64_t num_consumers = 0;  // of a coordinated read; Reader::committed then contains row numbers
+  // For order kDeterministic with several consumers; Reader::committed then contains row numbers.
   std::optional<protocol::Positions> positions;
   std::vector<int64_t> leads;         // by partition, if the job was itself restored; missing: 0
   std::vector<Partition> partitions;  // [0] is partition 1; none: not begun
@@ -61,8 +61,8 @@ struct SavedRepetition {
 struct GetReadingRequest {
   JobId job;
   int64_t repetition = 0;
-  // The newest start of the dispatcher from which the requesting reader has heard. An answer from a
-  // different start would not match the reader's state.
+  // The most recent dispatcher process that the reader has heard from. An answer from a different
+  // process would not match the reader's state.
   Heard heard;
 };
 

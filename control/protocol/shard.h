@@ -16,7 +16,7 @@ namespace penstock::control {
 
 // The shard that one partition reads.
 struct ShardOf {
-  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData, which is resolved before
+  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData, which is resolved earlier
   int64_t count = 0;                           // number of shards; 0: partitions are not shards
   int64_t index = 0;                           // in [0, count)
   friend bool operator==(const ShardOf&, const ShardOf&) = default;
@@ -25,7 +25,7 @@ struct ShardOf {
 // The shards of an iteration's partitions in the modes FILE, DATA and HINT. Fixed when the
 // iteration begins.
 struct Division {
-  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData, which is resolved before
+  ShardingPolicy mode = ShardingPolicy::kOff;  // never kFileOrData, which is resolved earlier
   int64_t count = 0;                           // number of all shards; 0: partitions are not shards
   std::vector<int64_t> shards;                 // [0] is the shard of partition 1
   friend bool operator==(const Division&, const Division&) = default;

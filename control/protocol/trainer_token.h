@@ -13,8 +13,8 @@ inline std::string TrainerToken(const std::string& token, const std::string& tra
   return token + ":" + trainer;
 }
 
-// Returns the name of the trainer, empty if the token names none; nullopt if it does not begin with
-// the job's token.
+// Returns the name of the trainer in the token `said`; empty if `said` names no trainer; nullopt if
+// `said` does not begin with the job's `token`.
 inline std::optional<std::string> TrainerOf(const std::string& said, const std::string& token) {
   if (said.compare(0, token.size(), token) != 0) return std::nullopt;
   if (said.size() == token.size()) return std::string();

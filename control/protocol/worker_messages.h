@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages between the dispatcher and a worker, as plain values. Messages that concern only one
-// iteration are in messages.h. docs/protocol.md describes the order of messages,
-// docs/exactly_once.md why they suffice.
+// iteration are in messages.h. docs/protocol.md describes the order of messages, and
+// docs/exactly_once.md explains why these messages suffice.
 //
 // client_messages.h explains the streams, and "up" and "down" messages.
 #pragma once
@@ -137,7 +137,7 @@ struct Assign {
   int64_t repetition = 0;
   uint64_t seed = 0;  // of the iteration; the worker mixes it with the partition
   IndexSet skip;
-  Index bookmark_index = 0;  // the index of `bookmark`; 0, if `bookmark` is empty: the start
+  Index bookmark_index = 0;  // the index of `bookmark`; 0, the start, if `bookmark` is empty
   std::string bookmark;
   std::vector<SplitRun> splits;  // given before, from each provider's first retained ordinal on
   std::vector<Reader> readers;

@@ -10,11 +10,11 @@
 namespace penstock {
 
 // Returns the setting of the token by which a dispatcher knows a worker or client. `tls` must
-// outlive it, and the settings that the other functions return.
+// outlive this setting and the settings that the other functions return.
 Setting TokenSettingOf(TlsConfig& tls);
 // Returns the TLS settings of a client, without the token.
 std::vector<Setting> TlsSettingsOf(TlsConfig& tls);
-// Adds the TLS settings that only servers have to `settings`.
+// Adds to `settings` the TLS settings that only servers have.
 void AddServerTlsSettings(TlsConfig& tls, std::vector<Setting>& settings);
 
 }  // namespace penstock

@@ -39,9 +39,9 @@ struct DatasetRecord {
   std::string id;
   std::string definition;
   DatasetSummary summary;
-  // Distinguishes the definitions that had the same id, even if only their files differ, which the
-  // fingerprint does not cover. Drawn when the dataset was registered; in journals of older
-  // releases, the fingerprint.
+  // Distinguishes the definitions that had the same id, even if they differ only in their files,
+  // which the fingerprint does not cover. Drawn when the dataset was registered; in journals of
+  // older releases, the fingerprint.
   uint64_t edition = 0;
   friend bool operator==(const DatasetRecord&, const DatasetRecord&) = default;
 };
@@ -257,7 +257,7 @@ struct State {
 // Returns the initial state of the iteration.
 IterationState NewIteration(const IterationCreated& created, const JobTerms& terms);
 
-// Returns FailedPrecondition with the reason if `change` cannot follow on `state`.
+// Returns FailedPrecondition with the reason if `change` cannot be applied to `state`.
 absl::Status Fits(const State& state, const Change& change);
 // Returns the iteration that `change` names; an empty id if it names none.
 IterationId IterationOf(const Change& change);

@@ -67,7 +67,7 @@ class DispatcherStub {
   // FailedPrecondition while an unfinished job reads the dataset.
   virtual absl::Status UnregisterDataset(std::string_view dataset_id, CallOptions options) = 0;
 
-  // InvalidArgument if a job with the same name differs, with each field that differs.
+  // InvalidArgument, which names each field that differs, if a job with the same name differs.
   virtual absl::StatusOr<JobAnswer> GetOrCreateJob(const GetOrCreateJobRequest& request,
                                                    CallOptions options) = 0;
   // Gets or creates a job that begins with the states of all ranks. The first call makes the job,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node Distribute: a source whose elements come from the service. The nodes before Distribute
+// The Distribute node: a source whose elements come from the service. The nodes before Distribute
 // run on workers.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace penstock::client {
 
 NodeKind DistributeKind();
 
-// Returns a node Distribute for a dataset that is already registered.
+// Returns a Distribute node for a dataset that is already registered.
 Dataset DistributeFromId(std::string dataset_id, const Spec& spec, Cardinality cardinality,
                          const DistributeOptions& options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks DistributeOptions, and converts them to and from attributes of the node Distribute.
+// Checks DistributeOptions, and converts them to and from attributes of the Distribute node.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of Explain() that describes a node Distribute.
+// The part of Explain() that describes a Distribute node.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects a node Distribute to its job: reads the process's settings, makes the stub, registers
+// Connects a Distribute node to its job: reads the process's settings, makes the stub, registers
 // the dataset and joins. Reason to change: the requests of a join. One thread at a time.
 #pragma once
 

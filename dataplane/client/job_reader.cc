@@ -204,7 +204,7 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   }
   if (merged) RETURN_IF_ERROR(EnsureJoined());
   // A node above may read again from this position in the same job, so the job must be joined even
-  // for such a position. If the job cannot be joined, Next() returns the error.
+  // if nothing has been read. If the job cannot be joined, Next() returns the error.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
   MutexLock lock(mu_);
   JobState state{.reader = StateNow(job_.has_value() ? sessions_.RepetitionOf(pass) : 0),
@@ -387,8 +387,8 @@ absl::Status JobReader::Commit(uint64_t save) {
   if (!commit.has_value()) return absl::OkStatus();
   RETURN_IF_ERROR(EnsureJoined());  // after a restore, the job may not have been joined yet
   const int64_t last = commit->repetitions.back().repetition;
-  // The latest session that has not left commits, since a session that has left has nothing of its
-  // own to commit.
+  // The commit goes through the latest session that has not left, because a session that has left
+  // has nothing of its own to commit.
   JobSessions::Sessions sessions;
   {
     MutexLock lock(mu_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running node Distribute: joins the job, reads the job through sessions (job_sessions.h), and
+// A running Distribute node: joins the job, reads the job through sessions (job_sessions.h), and
 // saves and commits the node's state. All passes of a Repeat after Distribute share one reader, so
 // that one state covers all passes.
 #pragma once
@@ -42,8 +42,8 @@ class JobReader {
   bool Ready(int64_t pass);
   // Returns true if `pass` has ended without an element, because other readers got all elements.
   bool OthersTookAll(int64_t pass);
-  // Returns FailedPrecondition for a job whose elements are committed on delivery. Passes the
-  // contents of a state that may be committed to the run's StateExchange.
+  // Returns FailedPrecondition for a job whose elements are committed on delivery. If the state may
+  // be committed, passes its contents to the run's StateExchange.
   absl::Status Save(int64_t pass, StateWriter& writer);
   // REQUIRES: no element of `pass` has been read.
   absl::Status Restore(int64_t pass, StateReader& reader);
@@ -74,7 +74,7 @@ class JobReader {
   // Returns true if elements that are sent again come in the same order. A node above that has read
   // ahead may then continue from the position that it has kept.
   bool ComesAgainInOrder() const;
-  // Asks the dispatcher for the part of the state that it knows, and returns the complete section.
+  // Asks the dispatcher for the dispatcher's part of the state, and returns the complete section.
   absl::StatusOr<std::string> SectionOf(JobState state);
   absl::Status TakeUp(int64_t pass, JobState state);
   // Restores the states of all ranks, for a job under another service or launch.
@@ -101,9 +101,9 @@ class JobReader {
   struct Process {                    // this reader, as the dispatcher knows it
     ClientId client{RandomId()};
     Incarnation incarnation{RandomId()};
-    // Present, but empty, if this reader continues for a process that died. Its sessions report
-    // this in every repetition that the reader joins. The reader has no element of a repetition
-    // that the restored state does not name.
+    // Present, but empty, if this reader continues for a process that died. The reader's sessions
+    // report `state` in every repetition that the reader joins. The reader has no element of a
+    // repetition that the restored state does not name.
     std::optional<IndicesByPartition> state;
   };
   Process process_ GUARDED_BY(mu_);

@@ -44,7 +44,7 @@ class JobSessions {
 
   // Returns the delivered elements of all repetitions, `repetition` last.
   std::vector<ReaderState::Repetition> Delivered(int64_t repetition) const;
-  // Returns what any session last heard from the dispatcher.
+  // Returns the last life and record of the dispatcher that any session has heard of.
   control::Heard Heard() const;
 
   // Takes out the sessions that have ended: all except the one on repetition `but`, or all on

@@ -14,7 +14,7 @@
 
 namespace penstock::client {
 
-// Returns an id that no other request has, of this process or any other.
+// Returns an id that no other request has, whether of this process or of any other.
 control::RequestId NewRequest();
 
 // Returns a stub for the service, with the TLS settings of this process.

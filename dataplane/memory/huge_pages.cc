@@ -24,8 +24,8 @@ constexpr int kCollapse = 25;  // MADV_COLLAPSE, which older headers lack
 // One call collapses this much, because each call causes work on all CPUs.
 constexpr size_t kAtOnce = 16 << 20;  // bytes
 constexpr std::chrono::seconds kPause(10);
-// Address space that memory for elements leaves free for other uses: thread stacks, and libraries
-// such as gRPC that end the process if they get none.
+// The address space that memory for elements must leave free for other uses: for thread stacks, and
+// for libraries such as gRPC, which end the process if they get no memory.
 constexpr int64_t kLeft = 16 << 20;  // bytes
 
 size_t BytesToNext(const void* address) {
@@ -50,8 +50,8 @@ void* MapAligned(size_t bytes, int protection, int flags, int fd) {
     }
   }
   // `where` is only a hint: if another thread takes that address range first, the system picks a
-  // different range. With MAP_FIXED, a mapping that fails would leave a hole that is no longer
-  // ours. mremap() is no alternative: it ignores the new address if UCX has hooked it.
+  // different range. With MAP_FIXED, a mapping that fails would leave a hole that this process no
+  // longer owns. mremap() is no alternative: it ignores the new address if UCX has hooked it.
   return ::mmap(where, bytes, protection, flags, fd, 0);
 }
 

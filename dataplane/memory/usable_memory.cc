@@ -19,8 +19,8 @@
 namespace penstock {
 namespace {
 
-// The file names that a version of control groups uses, and its names of reclaimable memory in
-// `stat`.
+// The names of the files in one version of control groups, and the names under which the file
+// `stat` lists memory that can be reclaimed.
 struct Version {
   const char* limit;
   const char* usage;
@@ -31,7 +31,7 @@ constexpr Version kV1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_a
                       "total_inactive_file"};
 constexpr Version kV2{"memory.max", "memory.current", "active_file", "inactive_file"};
 
-// Returns the lines of a file of the kernel; none if there is no such file.
+// Returns the lines of a kernel file (in /proc or /sys); none if there is no such file.
 std::vector<std::string> LinesOf(const std::string& file) {
   return absl::StrSplit(LocalDisk().Read(file).value_or(""), '\n', absl::SkipEmpty());
 }

@@ -244,8 +244,8 @@ absl::Status Process::Define(const PythonFunction& function) {
 absl::Status Process::MakeRoom(size_t bytes) {
   const size_t room = arguments_.memory().size();
   if (!kept_ && bytes <= room) return absl::OkStatus();
-  // Arrays that functions keep pin the old segment, so the new segment fits these arguments and not
-  // the largest arguments so far.
+  // Arrays that are kept by functions pin the old segment. So that little memory is pinned, the new
+  // segment fits these arguments and not the largest arguments so far.
   RETURN_IF_ERROR(Renew(arguments_, kArguments, std::max(kFirstRoom, WithSpare(bytes))));
   kept_ = false;
   return absl::OkStatus();

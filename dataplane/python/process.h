@@ -70,7 +70,7 @@ class Process {
   void Interrupt();
   bool ended() const { return ended_; }
   // Returns a description of the process's end, for example "was killed by signal 9 (Killed)".
-  // REQUIRES: ended(), and no earlier call.
+  // REQUIRES: ended(), and this method was not called before.
   std::string HowItEnded();
 
  private:

@@ -32,7 +32,7 @@ Cardinality RowsOf(const Dataset& dataset);
 
 // Returns the number of steps of a pipeline with `replicas` replicas whose `rows` are cut
 // cyclically into `sizes`. Counts all steps that have a row, or, with `whole`, only complete steps.
-// REQUIRES: rows ≥ 0, a size > 0.
+// REQUIRES: rows ≥ 0, and at least one size is > 0.
 int64_t StepsOf(int64_t rows, absl::Span<const int64_t> sizes, int replicas, bool whole);
 
 }  // namespace penstock::replica

@@ -52,7 +52,7 @@ class StepIterator final : public DistributedIteratorImpl {
   // including the first step after a Restore().
   absl::Status Meet();
   absl::Status MeetOthers();  // makes aligner_ if plan_->aligned
-  // Drops the agreements with other processes on steps that were made before a Restore().
+  // Drops the agreements on steps that this process and others made before a Restore().
   void LeaveOthers();
   // Calls `wait`, which waits for the other processes; returns Cancelled once Stop() has been
   // called.

@@ -79,8 +79,8 @@ class ShardFilesIterator final : public NodeIterator {
   }
 
   absl::Status Build(const NodePtr& input) {
-    // The nodes of this run have the same numbers as in the whole tree, because each node above
-    // reaches this input through its first input.
+    // The nodes of this run have the same numbers as in the whole tree, because the path from the
+    // root to this input goes through the first input of each node.
     ASSIGN_OR_RETURN(input_, BuildSite::Root(input, run_).Build());
     return absl::OkStatus();
   }

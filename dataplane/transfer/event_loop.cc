@@ -30,8 +30,8 @@ constexpr Nanoseconds kMaxSleep = 1'000 * EventLoop::kMillisecond;
 // How often descriptors are checked while links are busy.
 constexpr Nanoseconds kDescriptorsEvery = EventLoop::kMillisecond;
 
-// While it exists, blocks all signals on this thread, and on threads that this thread starts,
-// because signals are for the program's other threads.
+// While an object of this class exists, all signals are blocked on its thread, and on threads that
+// this thread starts, because signals are for the program's other threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

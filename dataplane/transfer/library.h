@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protocols from shared libraries outside the tree; docs/transports.md walks through writing one. A
-// library exports two functions. The first reports the interface that the library was built
-// against, and is checked before the second is called; the second registers the library's
-// transport. One line defines both functions:
+// Protocols from shared libraries that are built outside Penstock's source tree; docs/transports.md
+// shows how to write one. A library exports two functions. The first reports the interface that the
+// library was built against, and is checked before the second is called; the second registers the
+// library's transport. One line defines both functions:
 //
 //   PENSTOCK_EXPORT_TRANSPORT(std::make_unique<RelayTransport>())
 #pragma once

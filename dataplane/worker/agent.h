@@ -24,7 +24,7 @@
 namespace penstock::worker {
 
 struct AgentOptions {
-  control::WorkerHello hello;         // `held` is filled in before each sending
+  control::WorkerHello hello;         // `held` is filled in each time before it is sent
   absl::Duration heartbeat_interval;  // or the dispatcher's interval, if that is shorter
   absl::Duration dispatcher_timeout;  // gives up after this time without a dispatcher
 };
@@ -48,8 +48,8 @@ class Agent final : private control::ReconnectingWorkerEvents {
   // Asks the dispatcher to move all partitions to other workers, and waits for this until
   // `deadline`.
   absl::Status Drain(absl::Time deadline);
-  // Reports that the worker leaves, and ends the session. Idempotent. Waits, but only for a bounded
-  // time. Must not be called from an event.
+  // Reports that the worker is leaving, and ends the session. Idempotent. Waits, but only for a
+  // bounded time. Must not be called from an event.
   void Stop();
 
  private:

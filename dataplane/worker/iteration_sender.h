@@ -8,8 +8,8 @@
 //
 // Threads: each iteration has one lock. No method of a link is called under the lock, because links
 // may call back from inside their methods. Each sending is recorded in the protocol::Sender before
-// the link gets the element, so that the outcome of a sending never arrives there first. If the
-// link refuses the element, the record is undone.
+// the link gets the element, so that the outcome of a sending never arrives there before the
+// record. If the link refuses the element, the record is undone.
 #pragma once
 
 #include <cstdint>

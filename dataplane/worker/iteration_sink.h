@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface through which the elements of an iteration leave a worker. IterationSender gives
-// each element to one client, SharedWindow gives each element to every trainer.
+// each element to one client; SharedWindow gives each element to every trainer.
 #pragma once
 
 #include <memory>

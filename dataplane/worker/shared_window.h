@@ -5,10 +5,10 @@
 // An element is prepared when a trainer asks for more than the window holds. The window has each
 // element once, read-only, for all trainers; the element is in a segment of this worker while any
 // trainer reads in place (shm). The oldest elements fall out when the window exceeds its size in
-// bytes. A trainer that had not read them then continues with the oldest remaining element, and its
-// missed elements are counted. A new trainer also begins with the oldest element. No trainer waits
-// for another, and no element is delivered again, except elements that a broken link leaves in
-// doubt. An error is sent only to the trainer whose request it answers, and is not kept.
+// bytes. A trainer that had not read them then continues with the oldest remaining element, and the
+// elements that it missed are counted. A new trainer also begins with the oldest element. No
+// trainer waits for another, and no element is delivered again, except elements that a broken link
+// leaves in doubt. An error is sent only to the trainer whose request it answers, and is not kept.
 //
 // Threads: there is one lock, and one thread, which sends on all links. No method of a link is
 // called under the lock.

@@ -63,8 +63,8 @@ class PartitionSplits final : public SplitFeed {
     bool no_more = false;
     bool asked = false;
     int32_t wanted = 1;  // number of splits in the last request
-    // When the partition began to use the splits from `paced_from` on. It has not waited for splits
-    // since.
+    // The time at which the partition began to use the splits from `paced_from` on. It has not
+    // waited for splits since.
     int64_t paced_from = 0;
     absl::Time paced_since;
     int64_t end() const { return first + static_cast<int64_t>(numbers.size()); }

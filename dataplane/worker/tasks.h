@@ -28,10 +28,11 @@ class Tasks {
   explicit Tasks(std::shared_ptr<WorkerContext> context) : context_(std::move(context)) {}
   ~Tasks();  // same as Stop(), but does not wait
 
-  // --- Orders --------------------------------------------------------------------- Each order may
-  // arrive twice. An order with a placement below the current one is ignored. If the token of an
-  // order differs from the token of the local iteration with the same number, the order is from
-  // another dispatcher, so the local iteration ends.
+  // --- Orders ---------------------------------------------------------------------
+
+  // Each order may arrive twice. An order with a placement below the current one is ignored. If the
+  // token of an order differs from the token of the local iteration with the same number, the order
+  // is from another dispatcher, so the local iteration ends.
 
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);

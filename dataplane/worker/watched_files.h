@@ -16,7 +16,7 @@ namespace penstock::worker {
 // Forwards to `files`, which must outlive this object. This object must outlive the files that it
 // opens. Transient errors differ from one replay to the next. So the effect of such an error on a
 // dataset (an error in place of an element, a missing file, an order drawn over the remaining
-// files) must not take an index.
+// files) must not be given an index.
 class WatchedFiles final : public Files {
  public:
   explicit WatchedFiles(Files& files) : files_(files) {}

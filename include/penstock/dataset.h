@@ -136,12 +136,13 @@ class Dataset {
   static Dataset FixedLengthRecord(FileNames files, int64_t record_bytes,
                                    FixedLengthRecordOptions options = {});
   // Samples of tar files as WebDataset writes them. A sample is a run of consecutive files whose
-  // paths are equal up to the first dot of the last component; that part is the key. An element is
-  // a dict of "__key__" and one scalar string per field. A field is given as an extension, without
-  // regard to case ("cls", "seg.png"), or as a list of extensions ("jpg;jpeg;png"). From a list,
-  // the first extension that a sample has is used, and the first extension in the list names the
-  // field. If a sample lacks a field, NotFound, with the field's name, takes the place of the
-  // sample. Reads ustar, pax and GNU archives, also compressed with gzip. A split is a file.
+  // paths are equal up to the first dot of the last component; the part before that dot is the
+  // sample's key. An element is a dict of "__key__" and one scalar string per field. A field is
+  // given as an extension, without regard to case ("cls", "seg.png"), or as a list of extensions
+  // ("jpg;jpeg;png"). From a list, the first extension that a sample has is used, and the first
+  // extension in the list names the field. If a sample lacks a field, NotFound, with the field's
+  // name, takes the place of the sample. Reads ustar, pax and GNU archives, also compressed with
+  // gzip. A split is a file.
   static Dataset TarShards(FileNames files, std::vector<std::string> fields,
                            TarShardsOptions options = {});
   // Windows of `length` tokens. No window spans two files. A file whose name ends in .npy contains
@@ -149,8 +150,8 @@ class Dataset {
   // mapped into memory, so they must not be truncated while they are read.
   //
   // For TokenShards and Npy, a split is a range of elements. File sizes are read when iteration
-  // starts. If a file is missing or does not fit, iteration starts with that error. Skipping
-  // elements and restoring positions cost nothing.
+  // starts. If a file is missing or does not fit the arguments, iteration starts with that error.
+  // Skipping elements and restoring positions cost nothing.
   static Dataset TokenShards(FileNames files, int64_t length, TokenShardsOptions options = {});
   // Arrays saved by NumPy. `spec` describes an element. If it is a leaf, the files are .npy. If it
   // is a dict, the files are .npz, and the members with the names of its keys are read. An element
@@ -175,7 +176,7 @@ class Dataset {
   // --- Transforms ----------------------------------------------------------
   // `fn` is a lambda over Expr, an Expr function or a MapChain (penstock/map.h).
   Dataset Map(MapFunction fn, MapOptions options = {}) const;
-  Dataset Filter(MapFunction predicate) const;  // keeps elements whose scalar bool is true
+  Dataset Filter(MapFunction predicate) const;  // keeps elements for which it is true
   // `fn` returns a dataset for each element. FlatMap reads these datasets one after another;
   // Interleave reads `cycle_length` of them at a time.
   Dataset FlatMap(DatasetFunction fn) const;
@@ -246,7 +247,7 @@ class Dataset {
   // unchanged. A saved position contains the state's values, so these are limited to 64 KiB. If a
   // new state is larger, ResourceExhausted takes the place of the output.
   Dataset Scan(const Expr& initial_state, StateFunction scan_func) const;
-  // Yields the elements before the first element for which the scalar bool is false.
+  // Yields the elements before the first element for which `predicate`, a scalar bool, is false.
   Dataset TakeWhile(MapFunction predicate) const;
   // Reads the input once, in its first repetition. Later repetitions, and later iterators over the
   // same Dataset in this process, read the elements from memory. Cached elements are read-only, and
@@ -256,9 +257,9 @@ class Dataset {
   // InvalidArgument after Distribute.
   Dataset Cache() const;
   // Caches the elements in a file, which other iterators and programs can use too. The file appears
-  // under its name only when it is complete. In process, an existing file is used no matter with
-  // which seed it was written. A state that was saved while a file was read can be restored only
-  // with that file.
+  // under its name only when it is complete. If the dataset is read in process, an existing file is
+  // used no matter with which seed it was written. A state that was saved while a file was read can
+  // be restored only with that file.
   //
   // On workers, partition n uses its own file, `path`.partition-n. It uses an existing file only if
   // the same partition wrote it with the same seed and splits, so that each element is still
@@ -283,8 +284,8 @@ class Dataset {
   // Map with ParseExampleProto of penstock/map.h.
   Dataset ParseExample(std::vector<std::pair<std::string, TensorSpec>> features) const;
 
-  // Nodes before this one run on the workers of `options.service`, nodes after it in this process
-  // (penstock/distribute.h).
+  // Nodes before this one run on the workers of `options.service`; nodes after it run in this
+  // process (penstock/distribute.h).
   Dataset Distribute(DistributeOptions options) const;
 
   // --- Properties ----------------------------------------------------------

@@ -59,7 +59,7 @@ class DeviceElement {
   // waits only for this work. Call it once per stream, after ReadyOn() for the stream. After an
   // error it is unknown how long the stream reads the values, so the place is never used again.
   absl::Status ReadBy(void* stream) const;
-  // The same, for streams of a backend. Such streams require the call of ReadBy().
+  // The same, for streams of a backend. For such streams, ReadBy() must be called.
   absl::Status ReadyOn(DeviceStream& stream) const;
   absl::Status ReadBy(DeviceStream& stream) const;
 

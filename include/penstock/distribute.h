@@ -170,18 +170,18 @@ struct DistributeOptions {
   // named protocol is never silently replaced: NotFound if it cannot be used, unless `fallback`
   // lists others.
   std::string data_transfer_protocol;
-  // Protocols to try next, in this order. Empty: PENSTOCK_FALLBACK (comma-separated), else the
-  // file's.
+  // Protocols to try next, in this order. Empty: PENSTOCK_FALLBACK (comma-separated), else the list
+  // in [client] of the file PENSTOCK_CONFIG.
   std::vector<std::string> fallback;
   // Fixed when the job is created. Not given: kOnDelivery.
   std::optional<AckMode> ack_mode;
-  MovedField<AckMode> keep;  // ack_mode before 0.9; 0.10 removes it
+  MovedField<AckMode> keep;  // the name of ack_mode before 0.9; 0.10 removes it
   // Which elements this reader gets, and in which order. All readers of a job must give the same
   // kind of delivery:
   //   {.job_name = "train", .delivery = CoordinatedRounds{.consumer_index = 0, .num_consumers = 4}}
   DeliveryMode delivery;
-  // The fields of `delivery` before 0.9, each with its old meaning. They are read until the next
-  // release, on top of `delivery`.
+  // The fields of `delivery` before 0.9, each with its old meaning. Release 0.9 still reads them,
+  // and applies them on top of `delivery`; 0.10 removes them.
   MovedField<MergeOrder> order;
   MovedField<int64_t> partitions;
   MovedField<Visitation> visitation;

@@ -3,10 +3,11 @@
 // of every global batch, as with tf.distribute's distributed datasets. docs/replicas.md explains
 // the rules with examples.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(ps::ReplicaGroup group, ps::ReplicaGroup::Mirrored({"CPU:0",
-//   "CPU:1"})); PENSTOCK_ASSIGN_OR_RETURN(ps::DistributedDataset batches,
-//   ps::DistributeDataset(group, dataset)); for (absl::StatusOr<ps::DistributedValues>& values :
-//   batches.Elements()) …
+//   PENSTOCK_ASSIGN_OR_RETURN(ps::ReplicaGroup group,
+//                             ps::ReplicaGroup::Mirrored({"CPU:0", "CPU:1"}));
+//   PENSTOCK_ASSIGN_OR_RETURN(ps::DistributedDataset batches,
+//                             ps::DistributeDataset(group, dataset));
+//   for (absl::StatusOr<ps::DistributedValues>& values : batches.Elements()) …
 //
 // All replicas make the same number of steps. If a process cannot know how many steps the other
 // processes make, the processes of a connected group (ReplicaGroup::Connect, FromNccl) agree on
@@ -69,8 +70,8 @@ struct InputOptions {
   PartialBatches partial_batches = PartialBatches::kEmpty;
   ReplicationMode replication_mode = ReplicationMode::kPerWorker;
   // The number of steps of one pass, for all replicas. If the data has fewer steps, partial_batches
-  // determines how the missing ones are filled up (kDrop: OutOfRange). If it has more, they are not
-  // read. Not given: as many steps as the data has.
+  // determines how the missing steps are filled up (kDrop: OutOfRange). If the data has more steps,
+  // the rest is not read. Not given: as many steps as the data has.
   std::optional<int64_t> steps;
   int64_t per_replica_buffer_size = 1;  // batches prepared in advance; 0: none
   // True: values of replicas on GPUs are copied to the GPU (DistributedValues::on_device);
@@ -108,7 +109,8 @@ class PerReplicaSpec {
   size_t size() const { return specs_.size(); }
   const Spec& operator[](size_t replica) const { return specs_[replica]; }
   // Returns OK if values that `other` describes fit where this spec is expected. InvalidArgument if
-  // the numbers of replicas differ, or, with the replica and the leaf, if a leaf does not fit.
+  // the numbers of replicas differ, or if a leaf does not fit; in that case the message names the
+  // replica and the leaf.
   absl::Status Admits(const PerReplicaSpec& other) const;
   absl::Status Admits(const DistributedValues& values) const;
   // Returns the tightest spec that admits all values of both specs. InvalidArgument if the numbers
@@ -191,8 +193,8 @@ class DistributedIteratorImpl {
 // Restore(), but not inside Run(). Any thread may call Stop(). The destructor stops the iterator.
 //
 // In a connected group the first Next() checks that all processes have the same dataset, job,
-// policy and step. If not, it returns FailedPrecondition with the processes that differ, and in
-// what.
+// policy and step. If not, it returns FailedPrecondition, which names the processes that differ and
+// the differences.
 //
 // If the processes agree on each step, and one process dies or destroys its iterator before the
 // end, the iterators of the other processes end with Unavailable, which names that process. Under
@@ -310,11 +312,11 @@ class DistributedDataset {
 };
 
 // Distributes `dataset`, which yields global batches of G rows. Of n replicas, the first G mod n
-// get ceil(G / n) rows of a batch and the others floor(G / n). From step to step, the larger parts
-// move on to other replicas, and a batch with too few rows is filled up from the next batch. Under
-// AutoShardPolicy::kData, the parts do not move and batches are not filled up. If G cannot be known
-// in advance, each batch is cut into n parts by the same rule. A single replica gets the dataset's
-// elements as they are.
+// get ceil(G / n) rows of a batch, and all others get floor(G / n) rows. From step to step, the
+// larger parts move on to other replicas, and a batch with too few rows is filled up from the next
+// batch. Under AutoShardPolicy::kData, the parts do not move and batches are not filled up. If G
+// cannot be known in advance, each batch is cut into n parts by the same rule. A single replica
+// gets the dataset's elements as they are.
 //
 // In a group of several pipelines, a dataset that reads through Distribute
 //   with a job_name is shared by the pipelines and not sharded again;

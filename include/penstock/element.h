@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One item of a dataset: a structure of tensors on one block of memory.
+// One item of a dataset: a structure of tensors in one block of memory.
 #pragma once
 
 #include <cstddef>

@@ -37,7 +37,7 @@ class Expr {
   // clang-format off
   template <class T>
     requires std::is_arithmetic_v<T>
-  Expr(T value);  // NOLINT: x * 2 is the point
+  Expr(T value);  // NOLINT: allows x * 2
   // clang-format on
   Expr(std::string_view value);                               // NOLINT
   Expr(const char* value) : Expr(std::string_view(value)) {}  // NOLINT

@@ -62,7 +62,7 @@ struct ResizeOptions {
 };
 
 enum class PadSide : uint8_t {
-  kAround,  // the image is in the middle, rounded up and to the left
+  kAround,  // the image is in the middle, or half a pixel above or to the left of it
   kAfter,   // the image is at the top left
 };
 

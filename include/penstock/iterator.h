@@ -78,12 +78,12 @@ class Iterator {
   // Returns the position after the last element that Next() returned. The position is exact: an
   // iterator of an equal dataset that restores it continues with the next element.
   absl::StatusOr<State> Save() { return impl_->Save(); }
-  // Moves to a saved position. InvalidArgument if the state is not valid, or, with the first node
-  // that differs, if it belongs to a different dataset.
+  // Moves to a saved position. InvalidArgument if the state is not valid, or if it belongs to a
+  // different dataset; in that case the message names the first node that differs.
   absl::Status Restore(const State& state) { return impl_->Restore(state); }
   // Declares a saved state durable: the elements that it contains are never delivered again, to any
   // reader. When this returns OK, the commit is durable at the dispatcher. An iterator that reads
-  // in process only checks the state: FailedPrecondition unless this iterator restored it in its
+  // in process merely checks the state: FailedPrecondition unless this iterator restored it in its
   // last Restore(), or has saved it since.
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
 

@@ -3,10 +3,10 @@
 // blocked elsewhere. When a rank dies, the other ranks wait in a collective that never ends, and do
 // not call Next().
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(auto on_lost, ps::OnLostConsumer::Start([&](const ps::LostConsumer&
-//   lost) {
-//     if (lost.state == ps::LostConsumer::State::kEnded) ncclCommAbort(communicator);
-//   }));
+//   PENSTOCK_ASSIGN_OR_RETURN(
+//       auto on_lost, ps::OnLostConsumer::Start([&](const ps::LostConsumer& lost) {
+//         if (lost.state == ps::LostConsumer::State::kEnded) ncclCommAbort(communicator);
+//       }));
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace penstock {
 struct LostConsumer {
   enum class State {
     kSilent,  // not heard from for 7/4 of a heartbeat interval, at least 1.75 s, or this process
-              // does not hear from the dispatcher; the consumer may only be late
+              // does not hear from the dispatcher; the consumer may just be late
     kEnded,   // its connection ended: usually its process ended, or its network failed
     kDead,    // declared dead after `client_timeout`; Next() returns Unavailable
     kBack,    // the consumer, or another process with its number, is heard from again

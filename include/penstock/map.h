@@ -106,7 +106,7 @@ MapChain DecodeRaw(std::string key, DType dtype, std::vector<int64_t> dims);
 MapChain Cast(std::string key, DType dtype);
 MapChain Normalize(std::string key, std::vector<float> mean, std::vector<float> std);
 MapChain Reshape(std::string key, std::vector<int64_t> dims);
-// These overloads make a literal a key, not an Expr.
+// With these overloads, a string literal is a key, not an Expr.
 inline MapChain DecodeImage(const char* key, DecodeOptions options = {}) {
   return DecodeImage(std::string(key), options);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field of an options struct that another field replaces. Until the next release it can still be
-// set like a T, but not read, and the compiler warns.
+// A field of an options struct that another field replaces. In release 0.9 it can still be set like
+// a T (the compiler then warns), but it cannot be read. Release 0.10 removes such fields.
 #pragma once
 
 #include <concepts>

@@ -106,7 +106,7 @@ struct ReplicaGroupOptions {
   // An id that is equal in all processes of one launch, and different in the next launch. Seeds
   // that a dataset does not give are derived from it. Empty: all launches derive the same seeds.
   std::string launch_id;
-  MovedField<std::string> launch;  // launch_id before 0.9; 0.10 removes it
+  MovedField<std::string> launch;  // the name of launch_id before 0.9; 0.10 removes it
 };
 
 struct ConnectOptions {
@@ -138,17 +138,17 @@ class ReplicaGroup {
   // Makes a group of one process per rank of an NCCL communicator (an ncclComm_t). Each process has
   // one replica, on the communicator's device. The communicator must outlive the group and
   // everything made from it. Penstock uses the communicator only in this call, to split off its own
-  // with ncclCommSplit. All ranks must make this call. Rank 0 draws the group's launch and sends it
-  // to the others. Unimplemented in a build without CUDA. FailedPrecondition if libnccl.so.2 (2.18
-  // or later) cannot be opened.
+  // with ncclCommSplit. All ranks must make this call. Rank 0 draws the group's launch_id and sends
+  // it to the other ranks. Unimplemented in a build without CUDA. FailedPrecondition if
+  // libnccl.so.2 (2.18 or later) cannot be opened.
   static absl::StatusOr<ReplicaGroup> FromNccl(void* communicator);
   // Makes a group from explicit options. Processes may have different numbers of replicas.
   static absl::StatusOr<ReplicaGroup> Create(ReplicaGroupOptions options);
 
   // Returns this group with its processes connected over TCP, so that they can step, reduce and
-  // gather together. All processes must call it. DeadlineExceeded, with the missing processes, if
-  // some did not. InvalidArgument without an address. FailedPrecondition if the processes belong to
-  // different launches.
+  // gather together. All processes must call it. DeadlineExceeded, which names the missing
+  // processes, if some did not call it in time. InvalidArgument without an address.
+  // FailedPrecondition if the processes belong to different launches.
   absl::StatusOr<ReplicaGroup> Connect(ConnectOptions options = {}) const;
   // Returns a group of the first of every `n` replicas of each process, connected as this group is.
   // InvalidArgument if n does not divide the number of replicas of every process.

@@ -24,7 +24,7 @@ enum class DeploymentMode : uint8_t { kUnspecified = 0, kColocated = 1, kRemote 
 // any other text.
 absl::StatusOr<DeploymentMode> DeploymentModeFromName(std::string_view name);
 
-// Limits of what the jobs and datasets of one namespace hold together. Requests beyond a limit are
+// Limits on what the jobs and datasets of one namespace hold together. Requests beyond a limit are
 // refused with ResourceExhausted, which names the limit. 0: no limit.
 struct NamespaceLimits {
   int64_t jobs = 0;           // that are not finished
@@ -43,7 +43,7 @@ struct DispatcherConfig {
   absl::Duration heartbeat_interval = absl::Seconds(1);
   // After this long without a reader, a job's ended iterations give up the elements that they still
   // owe, except under ack_mode = on_commit. The job is then forgotten, unless a trainer may return
-  // for its part. This is so under ack_mode = on_commit, and in mode DYNAMIC unless
+  // for its part. A trainer may return under ack_mode = on_commit, and in mode DYNAMIC unless
   // gc_dynamic_sharding_jobs is true.
   absl::Duration job_gc_timeout = absl::Minutes(5);
   bool gc_dynamic_sharding_jobs = false;
@@ -131,8 +131,8 @@ struct WorkerConfig {
   std::vector<std::string> python_allow;
   // The files that datasets may read: folders ("/data/"), files, and prefixes of URLs
   // ("s3://bucket/", "https://host/path/"). Links are resolved first. A prefix of a URL also admits
-  // its host if that is on loopback or in a private network. Empty: all files that this user may
-  // read, if `host` is loopback, and otherwise none.
+  // the URL's host if this host is on loopback or in a private network. Empty: all files that this
+  // user may read, if `host` is loopback, and otherwise none.
   std::vector<std::string> files_allow;
   // The only folder in which datasets may write, for Cache(filename). Empty: as for files_allow.
   std::string cache_dir;
@@ -175,9 +175,9 @@ class WorkerServer {
  public:
   // Starts a worker; returns when the dispatcher has welcomed it. InvalidArgument for a config that
   // is not valid; Unavailable if the port is in use or no dispatcher answers within
-  // dispatcher_timeout; FailedPrecondition if the dispatcher speaks no common version; NotFound for
-  // a data_transfer_protocol that cannot run here unless one of `fallback` can, or for a
-  // python_command that does not exist.
+  // dispatcher_timeout; FailedPrecondition if dispatcher and worker share no version of the
+  // protocol; NotFound for a data_transfer_protocol that cannot run here unless one of `fallback`
+  // can, or for a python_command that does not exist.
   static absl::StatusOr<std::unique_ptr<WorkerServer>> Start(WorkerConfig config);
   virtual ~WorkerServer() = default;  // stops it
 

@@ -44,15 +44,15 @@ struct StepAlignerOptions {
   MovedField<std::vector<std::pair<std::string, std::string>>> alike;
 };
 
-// The part of one process in agreeing on steps. It has its own communicator, split off from the
-// group's. One thread at a time may call its methods, except the ones marked "Any thread"; it must
-// not be a thread for which other threads wait (of a transport or a reader). Destroying the aligner
-// before the end has the effect of Abort().
+// One process's part in agreeing on steps. It has its own communicator, split off from the group's.
+// One thread at a time may call its methods, except the ones marked "Any thread". It must not be a
+// thread of a transport or of a reader, because other threads wait for these. Destroying the
+// aligner before the end has the effect of Abort().
 class StepAligner {
  public:
   // All processes of the group must call this, and make all their aligners in the same order.
-  // FailedPrecondition if the group is not connected, or, with the names of the processes, if a
-  // value that must match differs. A group of one process needs no connection.
+  // FailedPrecondition if the group is not connected, or if a value that must match differs; in
+  // that case the message names the processes. A group of one process needs no connection.
   static absl::StatusOr<StepAligner> Make(const ReplicaGroup& group, StepAlignerOptions options);
   StepAligner(StepAligner&& other) noexcept;
   StepAligner& operator=(StepAligner&& other) noexcept;
@@ -63,9 +63,9 @@ class StepAligner {
   absl::Status Start(bool has_data);
   // Waits until all processes have started the oldest step that this process has started, finishes
   // it, and returns whether all processes make it. After the first false, every call returns false.
-  // OutOfRange under kError if only some processes have data. Unavailable names a process that is
-  // gone; if a process called Abort(), its error is returned. FailedPrecondition if no step was
-  // started.
+  // OutOfRange under kError if only some processes have data. Unavailable, which names the process,
+  // if a process is gone. If a process called Abort(), the error given there is returned.
+  // FailedPrecondition if no step was started.
   absl::StatusOr<bool> Finish();
   absl::StatusOr<bool> Align(bool has_data) {
     PENSTOCK_RETURN_IF_ERROR(Start(has_data));

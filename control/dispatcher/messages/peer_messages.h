@@ -17,8 +17,8 @@ Welcome WelcomeOf(const State& state, const IterationState& iteration,
                   const protocol::Welcome& welcome);
 Assign AssignOf(const State& state, const IterationState& iteration,
                 const protocol::Assign& assign);
-// `context`: contains the ends of the partitions, for an open iteration in order kDeterministic;
-// otherwise nullptr.
+// `context`: contains the ends of the partitions if the iteration is open and in order
+// kDeterministic; otherwise nullptr.
 Membership MembershipOf(const State& state, const IterationState& iteration,
                         const protocol::IterationContext* context, uint64_t version);
 

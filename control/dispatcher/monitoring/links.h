@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reports about links in clients' heartbeats: for each session the last two reports, from which
-// rates are computed. Not journaled: a restarted dispatcher gets new reports.
+// Keeps the reports about links in clients' heartbeats. The last two reports of each session are
+// kept, from which rates are computed. They are not journaled: a restarted dispatcher gets new
+// reports.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The consumers of coordinated reads that are no longer heard from. Such a consumer is first
 // suspected, then dead, until it returns or nobody needs it. Not journaled: a restarted dispatcher
-// suspects the consumers that stay silent. A value without a clock.
+// suspects the consumers that stay silent. A plain value that reads no clock.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,9 @@ struct PeerCredentials {
 // Any thread may call any method.
 class Authenticator {
  public:
-  // Reads `auth_file`, and again when it has changed; empty: there is none. NotFound if it cannot
-  // be read; InvalidArgument "file:line: …" for a line that is not valid.
+  // Reads `auth_file`, and reads it again whenever it has changed. An empty `auth_file` means that
+  // there is no such file. NotFound if it cannot be read; InvalidArgument "file:line: …" for a line
+  // that is not valid.
   static absl::StatusOr<std::unique_ptr<Authenticator>> Open(const std::string& auth_file);
   virtual ~Authenticator() = default;
 

@@ -107,7 +107,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
  private:
   Core* const core_;
-  grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone
+  grpc::CallbackServerContext* const context_;  // owned by gRPC, valid until OnDone
   const std::shared_ptr<ServerStreamWriter<ServerStream, Down>> writer_;
   std::shared_ptr<Peer> peer_;
   grpc::ByteBuffer in_;

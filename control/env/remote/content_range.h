@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the header Content-Range (RFC 9110 §14.4) with the unit bytes.
+// Parses the header Content-Range (RFC 9110 §14.4) for ranges whose unit is bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP GETs of this process. One thread runs all of them and keeps the connections. After a
-// temporary failure, the thread tries the request again from the byte that it had reached.
+// temporary failure, the thread tries the request again from the byte that the last try had
+// reached.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +36,9 @@ struct Authorization {
 struct GetRequest {
   std::string name;  // in errors
   std::string url;   // percent-encoded
-  // The bytes [begin, begin + bytes) of the file, or fewer if the file ends before. A server may
-  // send the whole file instead if the file's size is at most `bytes`. bytes < 0: the whole file;
-  // such a request cannot be resumed.
+  // The bytes [begin, begin + bytes) of the file, or fewer if the file ends before that. A server
+  // may send the whole file instead if the file's size is at most `bytes`. bytes < 0: the whole
+  // file; such a request cannot be resumed.
   int64_t begin = 0;
   int64_t bytes = -1;
   Version version;                           // the version required; empty: any

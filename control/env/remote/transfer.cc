@@ -17,8 +17,8 @@
 namespace penstock::remote {
 namespace {
 
-constexpr long kReceiveBytes = 256 << 10;   // the maximum at once
-constexpr size_t kRefusalBytes = 64 << 10;  // read of a refusal's body
+constexpr long kReceiveBytes = 256 << 10;   // the maximum received at once
+constexpr size_t kRefusalBytes = 64 << 10;  // the maximum kept of a refusal's body
 constexpr size_t kLongestWhole = 64 << 20;  // the maximum size of a reply to a request without a
                                             // range
 constexpr auto kComplainAfter = std::chrono::seconds(5);

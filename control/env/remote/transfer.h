@@ -33,7 +33,7 @@ class Transfer {
   std::optional<absl::StatusOr<GetReply>> End(CURLcode code);
 
   Clock::time_point due() const { return due_; }
-  // Returns the time at which the current try must be ended if no byte arrives until then.
+  // Returns the time at which the current try must be ended, unless a byte arrives before then.
   Clock::time_point stalls_at() const;
   // Returns the reason for which the last try failed. Empty if no try has failed, or if the request
   // received a byte less than kComplainAfter ago.

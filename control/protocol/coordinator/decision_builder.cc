@@ -66,7 +66,7 @@ void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
     RoundsContext& rounds = context_.rounds;
     rounds.consumers.resize(static_cast<size_t>(record_.rounds.consumers));
     // The other consumers report their positions again, because a consumer that returns alone must
-    // not begin at a round before theirs.
+    // not begin at an earlier round than they have reached.
     for (ConsumerContext& other : rounds.consumers) {
       if (!record_.rounds.schedule.joined.empty()) other.reported = false;
     }
@@ -111,7 +111,8 @@ bool SomebodyReads(const IterationRecord& record, size_t except) {
 namespace {
 
 // Returns the union of the committed elements of all readers, the elements that active readers had
-// when they were notified of the end, and the member `set` of the other active readers.
+// when they were notified of the end, and the member `set` of the active readers that have not been
+// notified.
 IndexSet Had(const IterationRecord& record, const IterationContext& context, size_t partition,
              IndexSet AckState::*set) {
   const PartitionId id = PartitionAt(partition);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared parts of the iteration coordinator: the builder of decisions, and questions about a record
-// that several files ask. Only for iteration_coordinator.cc and the files next to it.
+// Shared parts of the iteration coordinator: the builder of decisions, and functions with which
+// several files query a record. Only for iteration_coordinator.cc and the files next to it.
 #pragma once
 
 #include <cstddef>

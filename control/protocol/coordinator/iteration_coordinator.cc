@@ -21,8 +21,8 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
 }
 
 // Rule 9. The previous dispatcher may have assigned a partition that, according to the record,
-// waits for a worker. It may have done so under the partition's present number, and readers may not
-// have heard of it.
+// waits for a worker. It may have done so under the partition's present placement, and readers may
+// not have heard of that assignment.
 Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
   if (record.closed || context.broken == Broken::kAssignAgainAtStart)

@@ -111,7 +111,7 @@ Decision OnConnect(const IterationRecord& record, IterationContext& context,
                    const Connect& connect);
 // The client's stream ended; the session continues.
 void OnDisconnect(const IterationRecord& record, IterationContext& context, ClientId client);
-// The client answers a fence or reports.
+// The client answers a fence, or sends a report.
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Report& report);
 // Rule 25. Next() waits at the client, which has no element left to deliver. Clients repeat this

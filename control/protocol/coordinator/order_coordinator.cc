@@ -47,7 +47,7 @@ Decision RaiseSendLimits(const IterationRecord& record, IterationContext& contex
 
 // Returns whether each element of the consumer is committed, or held by a reader that was notified
 // of the end. False until all partitions have ended, because the consumer's elements are not known
-// before.
+// before then.
 bool HasAll(const IterationRecord& record, int64_t consumer) {
   const Positions positions = PositionsOf(record);
   for (size_t p = 0; p < record.partitions.size(); ++p) {

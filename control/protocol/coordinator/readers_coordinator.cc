@@ -71,7 +71,8 @@ std::optional<Refusal> WhyRefused(const IterationRecord& record, const Iteration
   if (!connect.state) return active ? Refusal::kReplaced : Refusal::kDeclaredDead;
   if (Lacks(record, reader, *connect.state)) return Refusal::kStateIsOlder;
   if (record.finished && !HasCommitted(record, reader, *connect.state)) return Refusal::kFinished;
-  // The elements of a consumer in a coordinated read belong to no other reader, committed or not.
+  // The elements of a consumer in a coordinated read belong to no other reader, whether they are
+  // committed or not.
   if (!active && !HasCommitted(record, reader, *connect.state) && !record.coordinated() &&
       context.broken != Broken::kNewerStateAfterDeath)
     return Refusal::kStateIsNewer;
@@ -164,7 +165,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
   } else if (reader.status == ReaderStatus::kActive ||
              !HasCommitted(record, reader, *connect.state)) {
     if (context.broken != Broken::kNoRaiseOnRestart) builder.RaiseAssigned(connect.client);
-  } else {  // placed again when it left: it has only its committed elements
+  } else {  // the partitions moved when the reader left, and it has only its committed elements
     builder.AddToWorkers({connect.client, connect.incarnation, reader.consumer});
   }
   builder.ResetReader(position, reader.consumer);

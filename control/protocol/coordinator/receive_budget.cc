@@ -112,7 +112,7 @@ class RowAllowance {
         delivered = entry.row;
         there = true;
       }
-      if (!there && JoinedBefore(partition, rounds.floor->round())) continue;  // has left since
+      if (!there && JoinedBefore(partition, rounds.floor->round())) continue;  // it left later
       outstanding += std::max<int64_t>(0, rows - delivered);
     }
     return outstanding;

@@ -15,11 +15,12 @@ namespace penstock::protocol {
 // consumer has sent, but 1 until all consumers have reported.
 int64_t MinReceiveBudget(const IterationRecord& record, const IterationContext& context);
 
-// For a partition that has no further row, so that its last elements belong to its remainder.
+// For a partition that has no further row: all its other elements belong to its remainder.
 inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 
 // Returns, for each partition ([0] is partition 1), the number of rows that may be sent according
-// to the reports so far. The number never decreases, unless consumers went back.
+// to the reports so far. The number never decreases, unless consumers have gone back to an earlier
+// state.
 std::vector<int64_t> RowsWithinBudget(const IterationRecord& record,
                                       const IterationContext& context);
 

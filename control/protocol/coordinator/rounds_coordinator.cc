@@ -233,7 +233,7 @@ class Agreeing {
 
   // A partition usually joins when all consumers have received its first row. With a budget of one
   // element, the consumers never have room for this row beside the rows of other partitions, so the
-  // partition joins before.
+  // partition joins earlier.
   bool MayJoin(PartitionId partition) const {
     if (ReceivedEverywhere({partition, 0})) return true;
     return MinReceiveBudget(record_, context_) == 1 && !rounds_.agreed->rotation().empty() &&

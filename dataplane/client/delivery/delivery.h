@@ -41,8 +41,10 @@ class Delivery {
   static std::unique_ptr<Delivery> Make(const Parts& parts);
   virtual ~Delivery() = default;
 
-  // --- Receiving --- Sets the element's position, and returns whether to keep the element. Also
-  // returns kOldPlacement for an element that cannot be for this client.
+  // --- Receiving ---
+
+  // Sets the element's position, and returns whether to keep the element. Also returns
+  // kOldPlacement for an element that cannot be for this client.
   virtual protocol::ReceiveResult OnElement(ReceivedElement& received) = 0;
   // Keeps an accepted element, and counts it in the credits.
   virtual void Keep(ReceivedElement&& received) = 0;
@@ -55,8 +57,8 @@ class Delivery {
   virtual bool ReturnsNext() const { return ready(); }
   virtual bool HasSome() const = 0;  // has a result that Next() has not returned
   struct Taken {
-    ReceivedElement received;     // names no worker if this consumer gets no element in that round
-    std::optional<int64_t> step;  // set for one of several consumers
+    ReceivedElement received;     // names no worker if this consumer gets no element in the round
+    std::optional<int64_t> step;  // set if there are several consumers
     absl::Status error;           // returned in place of the element
     bool ends = false;            // the error ends the reading
     bool skipped = false;         // Next() returns the following round
@@ -65,7 +67,7 @@ class Delivery {
   // Takes the next result. `pending`: the element is delivered later, if this kind of reading
   // allows that.
   virtual Taken Take(bool pending) = 0;
-  // Returns true if the session must report to the dispatcher now that an element was taken.
+  // Returns true if the session must report to the dispatcher now that an element has been taken.
   virtual bool MustReportTaken(const StepTimes& times) const;
   // Returns the name of the next result, for messages.
   virtual std::string NextName() const { return "the next element of the order"; }
@@ -91,13 +93,13 @@ class Delivery {
   // --- Rounds ---
   // True if every report also covers rounds, and received elements are reported without deliveries.
   virtual bool reports_rounds() const { return false; }
-  // The time for which Next() waits, at most, before deliveries are reported.
+  // The maximum time for which Next() waits before deliveries are reported.
   static constexpr std::chrono::nanoseconds kLongestUnreported = std::chrono::milliseconds(2);
   // Returns true if a report is due, because the next step may wait for the report, or because
   // there is much to report.
   virtual bool MustReport(const StepTimes&) const { return false; }
   virtual absl::Time reported_at() const { return absl::InfiniteFuture(); }
-  // Returns the part about rounds of a report that is sent now.
+  // Returns the part about rounds for a report that is being sent.
   virtual std::optional<protocol::RoundsReport> TakeRounds() { return std::nullopt; }
   virtual std::vector<control::StepMark> Marks() const { return {}; }
 
@@ -116,8 +118,8 @@ class Delivery {
 
 // Returns a CreditManager with the limits that the options set.
 CreditManager MakeCredits(const SessionOptions& options);
-// Returns the element that Next() gives this consumer. Needs no lock. REQUIRES: no error, and not
-// skipped.
+// Returns the element that Next() gives this consumer. Needs no lock. REQUIRES: `taken` has no
+// error and was not skipped.
 absl::StatusOr<Element> ElementOf(Delivery::Taken&& taken, const SessionOptions& options);
 
 }  // namespace penstock::client

@@ -64,7 +64,8 @@ bool OtherConsumers::OnLost(const control::ConsumersLost& lost, const std::strin
   const absl::Time now = WallTime();  // a time that people read
   std::map<int64_t, LostConsumer> before;
   before.swap(lost_);
-  // Consumers that were lost before this session began may be coming back, as this consumer was.
+  // Consumers that were lost before this session began may be coming back, just as this consumer
+  // may have come back.
   const bool news = std::exchange(heard_of_lost_, true);
   bool died = false;
   for (const control::ConsumersLost::Consumer& its : lost.consumers) {

@@ -34,8 +34,8 @@ class OtherConsumers {
   // Ends the present wait, so that missing consumers are reported again.
   void ForgetWait() { waits_since_ = absl::InfiniteFuture(); }
 
-  // Returns true if Next() has waited for other consumers for the whole timeout, and then notes an
-  // error that Next() returns. `waiting`: the time for which Next() has waited so far.
+  // If Next() has waited for other consumers for the whole timeout, notes an error that Next()
+  // returns, and returns true. `waiting`: the time for which Next() has waited so far.
   bool Check(absl::Time now, absl::Duration waiting, const std::string& next, absl::Time& wake);
   absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
   std::string BlockingReason() const;  // for messages; empty: nothing blocks

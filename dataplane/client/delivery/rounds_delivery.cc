@@ -9,9 +9,9 @@
 namespace penstock::client {
 namespace {
 
-// How many errors are kept, to report them again to a restarted dispatcher. Only errors of rounds
-// that another consumer may not know of must be kept. The number of these rounds is below the
-// number of rounds that may be received ahead, which kMaxReceiveBudget limits.
+// The number of errors that are kept so that they can be reported again to a restarted dispatcher.
+// Only errors of rounds that another consumer may not know of must be kept. The number of these
+// rounds is below the number of rounds that may be received ahead, which kMaxReceiveBudget limits.
 constexpr size_t kErrorsKept = 256;
 // The maximum number of elements received ahead of the trainer. A higher maximum would not make
 // reading faster, even with small elements.

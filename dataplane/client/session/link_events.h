@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The actions of a session on each event of its links. Reason to change: the rules of receiving.
-// Called from the links' threads. Neither waits nor opens or closes links.
+// The methods are called from the links' threads. They do not wait, and do not open or close links.
 #pragma once
 
 #include "dataplane/client/session/session_parts.h"

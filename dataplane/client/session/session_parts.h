@@ -33,8 +33,8 @@ struct SessionParts {
   void WakeAgent() REQUIRES(mu) { agent.NotifyAll(); }
   void WakeWaiting() REQUIRES(mu);  // wakes all waiting threads except the agent
   // Sends a report of the changes since the last report. Deliveries may wait for a heartbeat,
-  // because the dispatcher only journals them. `waits`: Next() waits, and there is nothing that it
-  // could return.
+  // because the dispatcher merely journals them. `waits`: Next() waits, and there is nothing that
+  // it could return.
   void SendReport(News news, bool waits = false) REQUIRES(mu);
   bool Owes() const REQUIRES(mu);  // some deliveries need a Commit()
   bool MayLeave() const REQUIRES(mu);

@@ -48,8 +48,10 @@ class WorkerLinks {
   void OnRecalled(WorkerId worker, int64_t count);
   void OnFailed(WorkerId worker, const absl::Status& reason);
 
-  // --- Closing and dialling --- Returns a link to close; nullptr: none. `none_wanted`: all links
-  // must be closed. The caller calls OnDown() afterwards.
+  // --- Closing and dialling ---
+
+  // Returns a link to close; nullptr: none. `none_wanted`: all links must be closed. The caller
+  // calls OnDown() afterwards.
   std::shared_ptr<Reader> NextToClose(bool none_wanted, absl::Time now, absl::Time& wake) const;
   void OnDown(WorkerId worker);
   struct Dial {
@@ -90,9 +92,8 @@ class WorkerLinks {
   std::vector<control::LinkCounts> Count(bool none_wanted, const StepTimes& times) const;
   // Forgets workers without a partition or a link, whose counts have just been reported.
   void ForgetGone(Delivery& delivery);
-  // Returns true if a worker was out of reach, or the iteration had no worker, for the whole
-  // timeout, and then notes an error for Next(). `dispatcher`: the dispatcher's address, for
-  // messages.
+  // If a worker was out of reach, or the iteration had no worker, for the whole timeout, notes an
+  // error for Next() and returns true. `dispatcher`: the dispatcher's address, for messages.
   bool CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake);
   absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
   std::string AddressOf(WorkerId worker) const;

@@ -19,8 +19,9 @@ namespace penstock::client {
 // credits, the first one gives its credits back. Not thread-safe.
 class CreditManager {
  public:
-  // `max_elements` 0: the number of elements that fill 8 MiB, but at most 16,384, and at least 16
-  // or two per worker. A window of fewer bytes than one element has still admits one element.
+  // `max_elements` 0: the number of elements that fill 8 MiB, but at least 16, at least two per
+  // worker, and at most 16,384. A window of fewer bytes than one element has still admits one
+  // element.
   CreditManager(int64_t max_elements, int64_t max_bytes)
       : max_elements_(max_elements), max_bytes_(max_bytes) {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DistributeOptions::delivery as flat fields. The attributes of the node Distribute and the
-// keywords in Python have this form, and so did C++ before 0.9.
+// DistributeOptions::delivery as flat fields. The attributes of the Distribute node and the
+// keywords in Python have this form; before 0.9, C++ had it too.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ class StepMarks {
   }
 
  private:
-  static constexpr int kPowers = 24;  // no two consumers are 2 to this power steps apart or more
+  static constexpr int kPowers = 24;  // consumers are always fewer than 2^kPowers steps apart
   std::array<std::array<control::StepMark, 2>, kPowers> latest_{};  // no partition: no mark
 };
 

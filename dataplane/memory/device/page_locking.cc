@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kVariable[] = "PENSTOCK_PAGE_LOCK";
 
-// An invalid value does not end a training run.
+// An invalid value is reported as an event, because it must not end a training run.
 PageLockMode ModeOfEnvironment(EventLog& events) {
   const char* text = std::getenv(kVariable);
   if (text == nullptr || *text == '\0') return PageLockMode::kAuto;

@@ -47,10 +47,10 @@ class PageLocking {
   // memory that waits for a device.
   void UseDevice(int device);
 
-  // Page-locks `memory`, once per segment and off the data path. Returns nullptr if page-locking is
-  // off or that memory cannot be locked; everything then works, but more slowly. The first refusal
-  // is logged as the event "page_lock_refused". The metrics penstock_page_locks_total and
-  // penstock_page_locks_refused_total count all attempts.
+  // Page-locks `memory`. Call it once per segment, and never on a data path. Returns nullptr if
+  // page-locking is off or `memory` cannot be locked; everything then works, but more slowly. The
+  // first refusal is logged as the event "page_lock_refused". The metrics penstock_page_locks_total
+  // and penstock_page_locks_refused_total count all attempts.
   std::unique_ptr<Registration> Lock(absl::Span<std::byte> memory);
   // Same as Lock(), for memory that is made before it is known whether a device will read it.
   // UseDevice() page-locks the waiting memory; once other code uses a device, so does the next call

@@ -30,7 +30,7 @@ bool Fit(const RankCall& a, const RankCall& b) {
 
 int64_t Reduced(CollectiveOp op, int64_t a, int64_t b) {
   switch (op) {
-    case CollectiveOp::kSum:  // wraps, like NCCL's
+    case CollectiveOp::kSum:  // wraps around, as in NCCL
       return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     case CollectiveOp::kMin:
       return std::min(a, b);

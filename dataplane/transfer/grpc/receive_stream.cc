@@ -47,7 +47,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(
                                                        : std::max<int>(largest, kMaxControlBytes));
   arguments.SetMaxSendMessageSize(-1);
   // Elements arrive in a few large pieces, and only as many as there are credits. Window probing
-  // would only send pings and settings between them.
+  // would only send pings and settings between these pieces.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
   arguments.SetInt(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, 64 << 10);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4 << 20);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `grpc`: one bidirectional gRPC stream per link. It works through any proxy that passes HTTP/2.
-// The messages are our own (message.h). A block is sent as a slice that points into its slot; the
-// receiver copies it once, into a slot of its own.
+// The messages are Penstock's own (message.h). A block is sent as a slice that points into its
+// slot; the receiver copies it once, into a slot of its own.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs events in order, one at a time, without a thread of their own. The thread that posts an
-// event also runs it, unless another thread is running events. That thread then runs the new event
-// too. An event may therefore cause events on the other side, which may in turn cause events on
-// this side, without nesting or locking.
+// event also runs it, unless another thread is running events; in that case, the other thread runs
+// the new event too. An event may therefore cause events on the other side, which may in turn cause
+// events on this side, without nesting or locking.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of a link as its client sees them. The segments are the client's own, or they are the
-// worker's, and the client only reads them. The worker chooses the slot of an element. A slot is at
-// the worker (free there, or being filled) or here (received, lent). Private memory records which
-// side has the slot.
+// worker's, in which case the client only reads them. The worker chooses the slot of an element. A
+// slot is at the worker (free there, or being filled) or here (received, lent). Private memory
+// records which side has the slot.
 #pragma once
 
 #include <cstddef>

@@ -58,8 +58,8 @@ class Loop final : public EventLoop {
   void Remove(const Socket& socket, Member& member);
   // Calls OnReady(0) soon.
   void Call(std::shared_ptr<Member> member);
-  // Calls OnDeadline() at `deadline` or up to 2 ms later, and replaces an earlier deadline;
-  // time_point::max(): never. Does not keep the member alive.
+  // Calls OnDeadline() at `deadline` or up to 2 ms later; time_point::max(): never. Replaces the
+  // deadline that was set before, if any. Does not keep the member alive.
   void SetDeadline(const std::shared_ptr<Member>& member, Clock::time_point deadline);
 
   int descriptor() const override { return epoll_.fd(); }

@@ -69,9 +69,9 @@ absl::StatusOr<Bound> ListenAt(const HostAndPort& where);
 // loopback address, or the same address at both ends.
 bool IsLocal(const Socket& connected);
 
-// Returns the next connection with our socket options set, or an empty socket if there is none.
-// ResourceExhausted if there is no descriptor or memory for the connection, which then stays
-// queued.
+// Returns the next connection, with the socket options set as for all links, or an empty socket if
+// there is none. ResourceExhausted if there is no descriptor or memory for the connection, which
+// then stays queued.
 absl::StatusOr<Socket> AcceptAt(const Socket& listening);
 
 // Begins to connect. The socket becomes writable when connecting has succeeded or failed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tcp`: one or more connections per link, over our own sockets. A block is written from its own
-// memory and read straight into a slot.
+// `tcp`: one or more connections per link, over sockets that Penstock itself serves. A block is
+// written from its own memory and read straight into a slot.
 #pragma once
 
 #include <memory>

@@ -62,7 +62,8 @@ class Engine final : private Worker::Events {
   void Send(Link& link, MessageType type, absl::Span<const std::byte> block, Loan loan);
   // Tells the other end that this end closes the link because of an error.
   void SendBroken(Link& link);
-  // Calls OnDeadline() at `deadline`, in place of an earlier one; max(): never.
+  // Calls OnDeadline() at `deadline`; max(): never. Replaces the deadline that was set before, if
+  // any.
   void SetDeadline(Link& link, Clock::time_point deadline) { links_.SetDeadline(link, deadline); }
   // Releases the link, of which no method is called after this.
   void Remove(Link& link);

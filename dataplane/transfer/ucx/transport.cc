@@ -83,7 +83,7 @@ class UcxTransport final : public Transport {
   }
   std::string_view name() const override { return name_; }
 
-  // Ranks before tcp if a NIC moves the bytes; otherwise "auto" should not choose it.
+  // Ranks before tcp if a NIC moves the bytes; otherwise "auto" should not choose ucx.
   int rank() const override {
     const absl::StatusOr<Settings> settings = CurrentSettings();
     return settings.ok() && settings->lanes == Lanes::kRdma ? 40 : 100;
