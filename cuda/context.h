@@ -18,8 +18,8 @@ namespace penstock::cuda {
 // Returns the number of devices; NotFound with the reason if there are none.
 absl::StatusOr<int> CountDevices();
 
-// Returns the first device that this process already uses, including through other libraries;
-// nullopt if it uses none. Starts nothing.
+// Returns the first device that this process already uses, perhaps through other libraries; nullopt
+// if it uses none. Starts nothing.
 std::optional<int> FindDeviceInUse();
 
 // Returns the device on which to register memory for all devices: the first that this process

@@ -51,7 +51,7 @@ std::string ValueText(const Tensor& tensor, int64_t i) {
     PENSTOCK_CASE(std::complex<double>)
 #undef PENSTOCK_CASE
     case kString: {
-      constexpr size_t kShown = 64;  // bytes of a string; an image's would fill the screen
+      constexpr size_t kShown = 64;  // bytes of a string; an image would fill the screen
       const std::string_view value = tensor.string(i);
       return absl::StrCat(
           "\"", absl::CHexEscape(absl::string_view(value.data(), std::min(value.size(), kShown))),

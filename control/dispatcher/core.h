@@ -82,7 +82,7 @@ class Core {
   // by one thread.
   void Sweep();
   // Finds dead workers before their leases expire. Called as often as Sweep(), but by another
-  // thread, because port_refuses() may block and leases must expire meanwhile.
+  // thread, because port_refuses() may block, and meanwhile the sweeps must go on.
   void ProbeBrokenWorkers();
 
   int NumWorkers() const;  // connected

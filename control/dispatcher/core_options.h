@@ -46,7 +46,8 @@ struct CoreOptions {
   // the maximum size of a record in bytes.
   uint64_t records_per_snapshot = kRecordsPerSnapshot;
   size_t record_bytes = kMostRecordBytes;
-  // The rule that the protocol breaks, for the test that counts losses (control/protocol/rules.h).
+  // The rule that the protocol breaks on purpose, for the test that counts losses
+  // (control/protocol/rules.h).
   protocol::Broken broken = protocol::Broken::kNone;
 
   std::function<absl::Time()> now;

@@ -41,7 +41,7 @@ class Liveness {
   std::vector<SessionKey> ExpiredClients(absl::Time now) const;
   std::vector<WorkerId> ExpiredWorkers(absl::Time now) const;
   // Return whether a peer whose lease has expired is spared, because a message from it waits for
-  // the lock, or because it may not have said its first hello since the recovery yet.
+  // the lock, or because it may not yet have said its first hello since the recovery.
   bool IsSpared(const SessionKey& key, absl::Time now) const;
   bool IsSpared(WorkerId worker, absl::Time now) const;
 

@@ -19,10 +19,9 @@ constexpr int kDeathsAlone = 2;
 // The total number of deaths after which the iteration fails, if no worker can be spared for the
 // partition.
 constexpr int kMostDeaths = 8;
-// If no worker can be spared, a worker runs only one at a time of the partitions whose workers
-// died. Each such turn ends when the partition makes progress, or after this long. A partition
-// whose workers died only because of another partition is thus separated from the partition that
-// killed them.
+// If no worker can be spared, the partitions whose workers died run on a worker one after another:
+// each until it makes progress, or for this long. A partition whose workers died only because of
+// another partition is thus separated from the partition that killed them.
 constexpr absl::Duration kTrial = absl::Seconds(5);
 // A partition that fails with an error is tried at least this many times, even if there are fewer
 // workers.

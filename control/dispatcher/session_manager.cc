@@ -52,7 +52,7 @@ void SessionManager::OnMessage(Transaction& txn, const std::shared_ptr<ClientPee
 void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                             const ClientUp& message) {
   if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(txn, peer, *hello);
-  if (!peer->iteration) return;  // closed: the client sent this message before it knew that
+  if (!peer->iteration) return;  // the session is over; this message was sent before
   if (!state_.GoesOn(state_.iterations.at(peer->iteration))) return;
   liveness_.Heard(SessionKey(peer->iteration, peer->client), options_.now());
   consumers_.Heard(txn, *peer);

@@ -85,8 +85,7 @@ class SessionManager {
 
   // --- Elements (session_reports.cc) ---
 
-  // Handles all reports of one message together, because the consequences of many reports are
-  // computed at once, with no more work than for one report.
+  // Handles all reports of one message together, so that their consequences are computed only once.
   void OnReports(Transaction& txn, const ClientPeer& peer,
                  absl::Span<const PartitionReport> reports);
   void OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);

@@ -114,8 +114,8 @@ void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Lea
                                peer.incarnation, {*std::move(delivered)}));
   const auto reader = iteration.record.FindReader(peer.client);
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
-    // Restarts the lease, because another process may resume from the client's state until the
-    // lease expires.
+    // Restarts the lease, because until the lease expires, another process may resume from the
+    // client's state.
     liveness_.Heard(key, options_.now());
   }
 }

@@ -46,7 +46,7 @@ bool MayHelpElsewhere(const absl::Status& status) {
   }
 }
 
-// Returns whether `worker` currently has the partition under exactly that placement.
+// Returns whether `worker` currently has the partition under exactly the placement in `of`.
 bool Holds(const IterationState& iteration, WorkerId worker, const PlacedPartition& of) {
   return iteration.record.Has(of.partition) && worker &&
          iteration.record.partition(of.partition).worker == worker &&

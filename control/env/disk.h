@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes files that survive a crash of the machine. files.h reads data.
+// Writes files that survive a crash of the machine. files.h is the interface for reading data.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ class DiskFile {
   // Makes the bytes durable. The file's name is durable after DiskFolder::Sync(). After an error,
   // the unsynced bytes may never become durable, although they can be read.
   virtual absl::Status Sync() = 0;
-  // Gives the file the name `path`, which must be in the same folder. Atomic: replaces any file
-  // that has this name in one step.
+  // Gives the file the name `path`, which must be in the same folder. Atomic: if another file has
+  // this name, it is replaced in one step.
   virtual absl::Status Rename(const std::string& path) = 0;
   // NotFound if no file is at path(), DataLoss if another file has replaced this file there.
   virtual absl::Status CheckThere() = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-// Parses the bytes itself, because Protobuf's reflection takes several times as long.
+// Parses the bytes without Protobuf's reflection, which takes several times as long.
 absl::Status CheckKnown(google::protobuf::io::CodedInputStream& bytes,
                         const google::protobuf::Descriptor& type) {
   while (const uint32_t tag = bytes.ReadTag()) {

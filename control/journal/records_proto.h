@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs the records of a state with their Protobuf messages, by a list of fields for each
+// Pairs each record of a state with its Protobuf message, by a list of fields
 // (control/proto/fields.h). Shared by changes_proto.cc and state_proto.cc. Includes Protobuf.
 #pragma once
 

@@ -198,7 +198,8 @@ class SqliteJournal final : public Journal {
     return absl::OkStatus();
   }
 
-  // A new log would show that the records before it are durable. Without one, a mark is written.
+  // Called if no new log can be made. A new log would show that the records before it are durable;
+  // a mark shows this instead.
   absl::Status WithoutLog(uint64_t sequence, const absl::Status& why) {
     RETURN_IF_ERROR(WithoutSnapshot(why));
     return Mark(sequence);

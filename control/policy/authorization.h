@@ -27,8 +27,8 @@ enum class Action : uint8_t {
 };
 
 // Decides by the caller's role and namespaces alone, for a job or dataset that does not exist yet,
-// and for actions on things that have no owner. PermissionDenied with the caller's name and role,
-// and who may do this.
+// and for actions on things that have no owner. The message of PermissionDenied contains the
+// caller's name and role, and who may do this.
 absl::Status Authorize(Action action, const Caller& caller, std::string_view name_space);
 // Decides about a job or dataset that belongs to the principal `owner`. An empty `owner` means that
 // it was made while the dispatcher had no auth_file, so only the role and the namespace count.

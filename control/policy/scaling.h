@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimates how many workers keep the trainers fed: the smallest number of workers with which the
-// trainers do not wait for kFed of their time. It uses durations that trainers and workers measure,
-// and compares no clocks of two machines:
+// trainers spend at least kFed of their time without waiting. The estimate uses durations that
+// trainers and workers measure, and never compares the clocks of two machines:
 //
 //   a trainer's own time per element s: without waits the trainer takes 1 / s elements a second;
 //   a worker's busy time per element b of one of its p partitions: the worker makes p / b a second.

@@ -41,8 +41,8 @@ int64_t PermutedSplit(uint64_t key, int64_t count, int64_t k) {
   const int half = HalfBits(count);
   const uint64_t mask = (uint64_t{1} << half) - 1;
   uint64_t x = static_cast<uint64_t>(k);
-  // A Feistel network permutes the numbers below a power of two. Repeating it until the result is
-  // below `count` always ends, and gives a permutation of [0, count).
+  // A Feistel network permutes the numbers below a power of two. Applying the network again until
+  // the result is below `count` always ends, and gives a permutation of [0, count).
   do {
     uint64_t left = x >> half;
     uint64_t right = x & mask;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs the structs that RPC messages and journal records both contain with their Protobuf
-// messages, by a list of fields for each (fields.h). For *_proto.cc files only; no other file sees
-// Protobuf.
+// Pairs each struct that occurs in both RPC messages and journal records with its Protobuf message,
+// by a list of fields (fields.h). For *_proto.cc files only; no other file sees Protobuf.
 #pragma once
 
 #include "absl/status/status.h"

@@ -10,8 +10,8 @@
 //   }
 //
 // Each of these defines a function template for both directions: `coder` is an Encoder or a
-// Decoder, `value` the struct, `message` the Protobuf message. Encoding cannot fail. A Decoder
-// checks input from other processes and keeps the first error.
+// Decoder, `value` is the struct, and `message` is the Protobuf message. Encoding cannot fail. A
+// Decoder checks input from other processes and keeps the first error.
 #pragma once
 
 #include <cstdint>

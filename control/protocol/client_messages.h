@@ -4,8 +4,9 @@
 // docs/exactly_once.md explains why these messages suffice.
 //
 // A worker and each client session have one stream to the dispatcher. "Up" messages go to the
-// dispatcher, "down" messages come from it. Every message may be lost with its stream. A peer that
-// reconnects sends a hello and is sent the current state again, so each message is safe to repeat.
+// dispatcher, and "down" messages come from it. Every message may be lost with its stream. A peer
+// that reconnects sends a hello and is sent the current state again, so each message is safe to
+// repeat.
 #pragma once
 
 #include <cstdint>
@@ -136,7 +137,8 @@ struct Welcome {
   absl::Duration lease;           // client_timeout
   std::vector<Fence> placements;  // of all partitions: accept no lower placement
   // For order kDeterministic: the position at which the order begins (protocol::Positions::first),
-  // and by partition the indices that are already in a history. For a consumer, these are its rows.
+  // and by partition the indices that are already in a history. For a consumer, `passed` contains
+  // the consumer's rows instead.
   Index first = 0;
   std::vector<IndexSet> passed;
   friend bool operator==(const Welcome&, const Welcome&) = default;

@@ -87,7 +87,7 @@ struct Welcome {
 
 enum class Refusal : uint8_t {
   kDeclaredDead,   // FailedPrecondition: its elements went to other clients
-  kStateIsNewer,   // was declared dead, and the state has elements never committed
+  kStateIsNewer,   // the client was declared dead, and its state has uncommitted elements
   kStateIsOlder,   // the state lacks committed elements
   kReplaced,       // another process has resumed the session
   kFinished,       // the iteration is over and the state is not the last one

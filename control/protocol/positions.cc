@@ -12,8 +12,8 @@ namespace {
 // Returns x in [0, modulus) with number * x = 1, modulo `modulus`. REQUIRES: `number` and `modulus`
 // have no common divisor.
 int64_t InverseOf(int64_t number, int64_t modulus) {
-  int64_t rest = number % modulus, last = modulus;  // Euclid's algorithm, with a factor of `number`
-                                                    // for each
+  // Euclid's algorithm: always rest = factor * number and last = before * number, modulo `modulus`.
+  int64_t rest = number % modulus, last = modulus;
   int64_t factor = 1, before = 0;
   while (rest > 1) {
     const int64_t times = last / rest;

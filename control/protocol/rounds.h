@@ -22,8 +22,8 @@
 
 namespace penstock::protocol {
 
-// A partition is skipped if some consumer lacks its row when all consumers have already received
-// this many later rounds of the other partitions.
+// A partition is skipped if some consumer lacks the partition's row when all consumers have already
+// received this many later rounds of the other partitions.
 inline constexpr int64_t kRoundsBeforeSkip = 2;
 // The number of rows of each partition that a consumer may hold if it reports no receive budget.
 inline constexpr int64_t kRowsAhead = 4;

@@ -82,7 +82,7 @@ struct Ended {
   friend bool operator==(const Ended&, const Ended&) = default;
 };
 
-// The partition cannot run here at all. Not sent for an error of one element.
+// The partition cannot run on this worker at all. Not sent for an error of one element.
 struct PartitionFailed {
   PlacedPartition of;
   absl::Status status;
@@ -139,7 +139,7 @@ struct Assign {
   IndexSet skip;
   Index bookmark_index = 0;  // the index of `bookmark`; 0, the start, if `bookmark` is empty
   std::string bookmark;
-  std::vector<SplitRun> splits;  // given before, from each provider's first retained ordinal on
+  std::vector<SplitRun> splits;  // given earlier, from each provider's first retained ordinal on
   std::vector<Reader> readers;
   // For a coordinated read: the rows that may be sent, and the remainder if it is known. AllowRows
   // updates both. In order kDeterministic, a row is one element.

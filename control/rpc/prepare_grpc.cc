@@ -24,7 +24,7 @@ class NeverStarted : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
 
 void PrepareGrpc() {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  static NeverStarted* volatile kept = new NeverStarted;  // volatile: otherwise reported as a leak
+  static NeverStarted* volatile kept = new NeverStarted;  // volatile: else reported as a leak
   (void)kept;
 }
 

@@ -5,8 +5,8 @@
 //   client-timeout-ms of [dispatcher]: --client-timeout-ms,
 //   PENSTOCK_DISPATCHER_CLIENT_TIMEOUT_MS, client_timeout_ms = 60000
 //
-// A value given in the program or as a flag has precedence over the environment, the environment
-// over the file, and the file over the default.
+// The value comes from the first of these that gives one: the program or a flag, the environment,
+// the file, the default.
 #pragma once
 
 #include <cstdint>

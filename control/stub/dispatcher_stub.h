@@ -70,9 +70,9 @@ class DispatcherStub {
   // InvalidArgument, which names each field that differs, if a job with the same name differs.
   virtual absl::StatusOr<JobAnswer> GetOrCreateJob(const GetOrCreateJobRequest& request,
                                                    CallOptions options) = 0;
-  // Gets or creates a job that begins with the states of all ranks. The first call makes the job,
-  // in place of a job under a different run_id that no client reads any more. FailedPrecondition if
-  // the name is in use for a different job.
+  // Gets or creates a job that begins with the states of all ranks. The first call makes the job.
+  // The new job replaces a job of the same name under a different run_id, if no client reads that
+  // job any more. FailedPrecondition if the name is in use for a different job.
   virtual absl::StatusOr<JobAnswer> RestoreJob(const RestoreJobRequest& request,
                                                CallOptions options) = 0;
   // Returns the data that a state needs, for one repetition, to continue on another service. If the

@@ -141,8 +141,9 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
         } else if (heard_ > opened) {
           why = silent;  // otherwise the last reason remains valid
         }
-        // The pause starts again only if the stream broke or lasted: the dispatcher may soon end
-        // each stream, or each may bring an unreadable message.
+        // The pause starts again from `first_backoff` only if the stream broke, or lasted long
+        // enough, because the dispatcher may soon end each stream, or each stream may bring an
+        // unreadable message.
         const bool lasted = absl::FromChrono(heard_ - opened) >= options_.max_backoff;
         if (heard_ > opened && (IsBreak(why) || lasted)) backoff_ = options_.first_backoff;
         over = std::move(session_);

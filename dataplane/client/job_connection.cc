@@ -30,7 +30,7 @@ absl::Status JobConnection::Open() {
   RETURN_IF_ERROR(transfer::ucx::SetLanes(settings.ucx_lanes));
   RETURN_IF_ERROR(transfer::LoadTransports(settings.transports));
   preference_ = MakeTransportPreference(options_, settings);
-  // If ucx is not named, it is opened only once a worker is found that offers no better protocol.
+  // If ucx is not named, it is opened only when a worker is found that offers no better protocol.
   if (transfer::ucx::IsNamed(preference_.protocol, preference_.fallback))
     transfer::ucx::OpenEarly();
   tls_ = settings.tls;

@@ -203,8 +203,8 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
     merged = merged_states_.has_value();
   }
   if (merged) RETURN_IF_ERROR(EnsureJoined());
-  // A node above may read again from this position in the same job, so the job must be joined even
-  // if nothing has been read. If the job cannot be joined, Next() returns the error.
+  // This call saves only a position, from which a node above may read again in the same job. The
+  // job must therefore be joined now. If it cannot be joined, Next() returns the error.
   if (writer.save_number() == 0 && states_ != nullptr) EnsureJoined().IgnoreError();
   MutexLock lock(mu_);
   JobState state{.reader = StateNow(job_.has_value() ? sessions_.RepetitionOf(pass) : 0),
@@ -259,8 +259,8 @@ bool JobReader::ComesAgainInOrder() const {
 
 absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
   // If nothing has been read since the restore, the state already has `saved`. The deliveries were
-  // recorded before this request to the dispatcher, so that its answer has the splits of all
-  // deliveries.
+  // recorded before this request to the dispatcher, so that the dispatcher's answer has the splits
+  // of all deliveries.
   if (state.reader.job && state.saved.empty()) {
     for (const ReaderState::Repetition& its : state.reader.repetitions) {
       ASSIGN_OR_RETURN(control::SavedRepetition saved,

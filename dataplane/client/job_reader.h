@@ -53,8 +53,9 @@ class JobReader {
   // Also returns OK if a later state is committed. Returns FailedPrecondition for a state that this
   // reader does not know, or no longer keeps. Any thread.
   absl::Status Commit(uint64_t save);
-  // Stops reading: reports the deliveries to the dispatcher, so that other readers get the rest.
-  // Any thread. Returns when the dispatcher has confirmed the report, or after `bound`.
+  // Stops reading: reports the deliveries to the dispatcher, so that other readers get the
+  // remaining elements. Any thread. Returns when the dispatcher has confirmed the report, or after
+  // `bound`.
   void Stop(absl::Duration bound);
 
  private:

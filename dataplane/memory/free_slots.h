@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free slots of one size. Memory that one core wrote and another read stays in the caches of both
-// cores. Writing to that memory then costs twice as much, because each line is fetched from the
-// other core. Such a slot therefore rests until RestBytes() of other slots have been used. All
-// other slots are reused as soon as possible: last in, first out.
+// Free slots of one size. Memory that one core has written and another core has read stays in the
+// caches of both cores. Writing to that memory then costs twice as much, because each line is
+// fetched from the other core. Such a slot therefore rests until RestBytes() of other slots have
+// been used. All other slots are reused as soon as possible: last in, first out.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,8 @@ namespace penstock {
 // class has its own lock, held for nanoseconds, and a list of free slots (free_slots.h). A slot of
 // 16 KiB or more that another thread returned rests in that list. A slot above the largest class
 // has its own segment. The two such segments that were returned last are kept for slots of about
-// their size; others are returned to the system. Before a new segment is made, segments without a
-// lent slot are freed if the pool holds more than twice the lent bytes plus 256 MiB.
+// their size; all others are returned to the system. Before a new segment is made, segments without
+// a lent slot are freed if the pool holds more than twice the lent bytes plus 256 MiB.
 class HeapPool final : public Pool, public SlotOwner {
  public:
   // With a registrar every segment is registered when it is made, and segments of many slots are

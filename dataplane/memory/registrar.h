@@ -41,7 +41,7 @@ class Registrar {
   // Returns the kind of registration, for messages: "page-lock for cuda".
   virtual std::string_view name() const = 0;
   // Any thread; takes milliseconds per 10 MB. The memory must stay mapped until the Registration is
-  // destroyed. ResourceExhausted if the process may lock no more, NotFound if the device is
+  // destroyed. ResourceExhausted if the process may lock no more memory, NotFound if the device is
   // missing, InvalidArgument if the memory cannot be registered.
   virtual absl::StatusOr<std::unique_ptr<Registration>> Register(absl::Span<std::byte> memory) = 0;
 };

@@ -24,8 +24,8 @@ size_t BytesOfLeaves(absl::Span<const Tensor> leaves);
 void WriteLeaves(absl::Span<const Tensor> leaves, absl::Span<std::byte> to);
 
 // Passes the leaves in `from` to `out`. `from` is untrusted. Returns Internal if `from` does not
-// contain valid leaves, or if a leaf's dtype differs from its spec's, or the error of `out`, which
-// checks the dims.
+// contain valid leaves, or if a leaf's dtype differs from its spec's. Also returns the errors of
+// `out`, which checks the dims.
 absl::Status ReadLeaves(absl::Span<const std::byte> from, absl::Span<const TensorSpec> specs,
                         ElementOutputs& out);
 

@@ -3,11 +3,11 @@
 //
 // The process starts with child.py in a memfd and with one end of a SOCK_SEQPACKET pair. A request
 // is four u64: the kind, then the kind's arguments. A reply is three u64: status, flags and bytes.
-// The status is 0 for leaves, a canonical code for an error's text, or one of child.py's codes from
-// 100 on. Leaves and texts are in two shared segments, one for each direction. The C++ side makes
-// the segments, and replaces one with a larger segment when needed; the process reports the size
-// that it needs for a result. The segment for arguments is also replaced if a function keeps an
-// array that is in the segment, so that the array does not change.
+// The status is 0 if the bytes are leaves, a canonical status code if they are an error's text, or
+// one of child.py's codes from 100 on. Leaves and texts are in two shared segments, one for each
+// direction. The C++ side makes the segments, and replaces one with a larger segment when needed;
+// the process reports the size that it needs for a result. The segment for arguments is also
+// replaced if a function keeps an array that is in the segment, so that the array does not change.
 #pragma once
 
 #include <sys/types.h>

@@ -37,8 +37,8 @@ struct DistributedDataset::Plan {
   InputOptions options;
   Cardinality cardinality = kUnknown;
   std::vector<replica::PipelineInput> pipelines;  // the pipelines of this process
-  // True for a coordinated job. Its elements that only fill the last round are flagged, and handled
-  // according to partial_batches.
+  // True for a coordinated job. The job's elements that merely fill up the last round are flagged,
+  // and handled according to partial_batches.
   bool coordinated = false;
   Cardinality steps = kUnknown;
   bool limited = false;  // a pass has exactly `steps` steps, regardless of the data

@@ -37,12 +37,12 @@ class ElementReceiver {
   absl::Status BeginEarly();
   absl::Status UseInTurn();
 
-  // Element() checks the block, and Frame() the frame, in the first `bytes` bytes of the loan, and
-  // passes its elements to OnElements. Call Use(1) for the message first. `received` is set to the
-  // number of elements passed. DataLoss if an element does not fit the spec, is larger than
-  // max_element_bytes, or is not as long as the message. DataLoss too if a frame has more elements
-  // than there are credits. Before an error, the valid elements that precede the fault in a frame
-  // are passed.
+  // Element() checks the block in the first `bytes` bytes of the loan; Frame() checks the frame
+  // there. Both methods pass the elements to OnElements. Call Use(1) for the message first.
+  // `received` is set to the number of elements passed. DataLoss if an element does not fit the
+  // spec, is larger than max_element_bytes, or is not as long as the message. DataLoss too if a
+  // frame has more elements than there are credits. Before an error, the valid elements that
+  // precede the fault in a frame are passed.
   absl::Status Element(Loan loan, size_t bytes, ReceiveEvents& events, int64_t& received);
   // Does the same for a block whose head fills the loan, and whose body of `body_bytes` bytes is on
   // a device. The loan belongs to a DevicePlace (dataplane/memory/device/gpu_direct_pool.h).

@@ -42,7 +42,7 @@ double ThroughputWith(const CodecSpeed& codec, double link_bytes_per_s);
 // `speeds` is indexed by Codec. Pure.
 Codec ChooseCodec(Codec present, double link_bytes_per_s, const std::array<CodecSpeed, 3>& speeds);
 
-// The codec of one link. Encode() is for one thread at a time, OnReceived() for any thread.
+// The codec of one link. One thread at a time may call Encode(); any thread may call OnReceived().
 class LinkCodec {
  public:
   using Clock = SteadyClock;

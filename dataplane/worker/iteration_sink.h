@@ -36,8 +36,8 @@ struct PartitionSinkOptions {
   Permit* permit = nullptr;  // given up during waits; used only in Send(), End() and Linger()
 };
 
-// Takes the elements of a placed partition. Send(), Pass(), End() and Linger() are for the thread
-// of the partition's runner, the other methods for any thread.
+// Takes the elements of a placed partition. Only the thread of the partition's runner may call
+// Send(), Pass(), End() and Linger(); any thread may call the other methods.
 class PartitionSink {
  public:
   virtual ~PartitionSink() = default;
@@ -55,7 +55,7 @@ class PartitionSink {
   // Returns the number of elements, including the pads of a coordinated read. REQUIRES: End() has
   // returned.
   virtual Index elements() const = 0;
-  // Continues to send elements again that were not received, until Cancel().
+  // Until Cancel(), continues to send again the elements that were not received.
   virtual void Linger() = 0;
   // Returns the best pool for making the element with that index; nullptr: any pool. Any thread.
   virtual std::shared_ptr<Pool> SlotsFor(Index index) = 0;

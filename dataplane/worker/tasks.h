@@ -39,7 +39,7 @@ class Tasks {
   void Do(const control::Unassign& order);
   void Do(const control::AllowRows& order);
   void Do(const control::Splits& answer);
-  // Sends the messages again that may have been lost with the old stream. Call this after the
+  // Sends again the messages that may have been lost with the old stream. Call this after the
   // dispatcher has welcomed the worker on a new stream.
   void SayAgain();
   // Drops all work, because the dispatcher that assigned the work is gone: partitions end, and

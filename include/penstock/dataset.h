@@ -154,11 +154,10 @@ class Dataset {
   // Skipping elements and restoring positions cost nothing.
   static Dataset TokenShards(FileNames files, int64_t length, TokenShardsOptions options = {});
   // Arrays saved by NumPy. `spec` describes an element. If it is a leaf, the files are .npy. If it
-  // is a dict, the files are .npz, and the members with the names of its keys are read. An element
-  // is one row of the first dimension (of all members together), or the whole file if `rows` is
-  // false. The arrays must fit `spec`: the same dtype, a shape that it admits, C order, little
-  // endian. For .npz, the current file is held in memory, its checksums are checked, and a split is
-  // a file.
+  // is a dict, the files are .npz, and the members whose names are its keys are read. An element is
+  // one row of the first dimension (of all members together), or the whole file if `rows` is false.
+  // The arrays must fit `spec`: the same dtype, a shape that it admits, C order, little endian. For
+  // .npz, the current file is held in memory, its checksums are checked, and a split is a file.
   static Dataset Npy(FileNames files, const Spec& spec, NpyOptions options = {});
   // Rows of Parquet files, as dicts of the columns that `columns` names. Each column becomes a
   // scalar of its own type, a string (from string and binary columns), or a vector (from lists of

@@ -200,7 +200,7 @@ struct DistributeOptions {
   // The longest interval between heartbeats to the dispatcher, which pushes changes by itself;
   // zero: AUTO.
   absl::Duration task_refresh_interval_hint;
-  // How long the dispatcher or the workers may be unreachable before an error.
+  // The time for which the dispatcher or the workers may be unreachable before reading fails.
   absl::Duration timeout = absl::Seconds(60);
   std::optional<uint64_t> seed;
 };

@@ -80,9 +80,9 @@ struct InputOptions {
   // This many consecutive replicas of a process get the same element (ranks of tensor or pipeline
   // parallelism). The element is read once for them. Each device copies it from the same slot in
   // host memory, which is returned after the last copy. Elements in host memory are then shared and
-  // read-only. When batches are cut, jobs are coordinated and steps are agreed on, each set of
-  // these replicas counts as one replica. InvalidArgument if this number does not divide the number
-  // of replicas of every process.
+  // read-only. When batches are cut, jobs are coordinated and steps are agreed on, each such set of
+  // replicas counts as one replica. InvalidArgument if this number does not divide the number of
+  // replicas of every process.
   int replicas_per_element = 1;
   // The seed of the passes. Not given: each pass draws a new one. In a group of several processes,
   // the drawn seed is the same in all processes: it is derived from the launch, the dataset and the
@@ -277,16 +277,17 @@ class DistributedDataset {
   Cardinality steps() const;
   std::string Explain() const;  // each local pipeline as a tree of nodes
 
-  // Applies `fn` to each replica's element after it was cut and filled up. Runs in this process,
-  // separately for each replica. InvalidArgument if `fn` cannot be traced, or after
+  // Applies `fn` to each replica's element after the element has been cut and filled up. Runs in
+  // this process, separately for each replica. InvalidArgument if `fn` cannot be traced, or after
   // PrefetchToDevice().
   absl::StatusOr<DistributedDataset> Map(MapFunction fn) const;
 
-  // Begins copies to each replica's device up to `depth` steps before Next() returns them. Without
-  // this call the depth is per_replica_buffer_size, but at most 4. 0: copies begin in Next(). A
-  // device holds at most `depth` + 2 steps, so destroy a step's values once you have the next. Call
-  // it after Map; the results of a Map are made, and copied, only in Next(). Has no effect on
-  // replicas whose values stay in host memory. InvalidArgument if `depth` is below 0 or above 1024.
+  // Begins to copy a step's values to the replicas' devices up to `depth` steps before Next()
+  // returns them. Without this call the depth is per_replica_buffer_size, but at most 4. 0: copies
+  // begin in Next(). A device holds at most `depth` + 2 steps, so destroy a step's values once you
+  // have the next. Call it after Map; the results of a Map are made, and copied, only in Next().
+  // Has no effect on replicas whose values stay in host memory. InvalidArgument if `depth` is below
+  // 0 or above 1024.
   absl::StatusOr<DistributedDataset> PrefetchToDevice(int depth) const;
 
   // Makes an iterator that starts at the beginning. Each pass has a new order if the dataset

@@ -15,8 +15,8 @@ namespace penstock {
 struct ExampleFeature {
   std::string name;
   TensorSpec spec;  // dense: string, float32, bool or integers; the first dimension may be unknown
-  // The value to use if an Example lacks the feature, or has it without a list. It must have the
-  // spec's dtype and shape, with any length in an unknown first dimension. Not given:
+  // The value to use if an Example lacks the feature, or has it without a list of values. It must
+  // have the spec's dtype and shape, with any length in an unknown first dimension. Not given:
   // InvalidArgument for an Example without the feature.
   std::optional<Expr> otherwise = std::nullopt;
 };

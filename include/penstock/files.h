@@ -36,7 +36,8 @@ struct FilesConfig {
   // --- Reading ahead ---------------------------------------------------------------
   int64_t range_bytes = 4 << 20;  // per request
   int ranges_ahead = 4;           // per file, requested or waiting to be read
-  // The limit for the whole process. Each file that is read in order may fetch one range beyond it.
+  // The limit for the whole process. Each file that is read in order may fetch one range beyond
+  // this limit.
   int64_t read_ahead_bytes = 256 << 20;
 };
 

@@ -3,9 +3,9 @@
 // docs/images.md states the convention that each operation follows.
 //
 // An image is [height, width, channels]. Operations that only move pixels take any dtype of fixed
-// size. The others take uint8 (0 to 255) and float32 (0 to 1, where the range matters). Sizes are
-// in pixels. An argument that does not fit is InvalidArgument. If the shape is known when the
-// function is traced, the error comes then; otherwise it comes in place of the element.
+// size. All other operations take uint8 (0 to 255) and float32 (0 to 1, where the range matters).
+// Sizes are in pixels. An argument that does not fit is InvalidArgument. If the shape is known when
+// the function is traced, the error comes then; otherwise it comes in place of the element.
 #pragma once
 
 #include <cstdint>

@@ -88,7 +88,7 @@ class Iterator {
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
 
   // Ends reading; a waiting Next() returns Cancelled. Elements already returned stay valid. Returns
-  // within `bound`; DeadlineExceeded if work is still running then, which ends in the background.
+  // within `bound`; DeadlineExceeded if work is still running then; it ends in the background.
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
 
   // Returns the work of each node in this process so far. Nodes before a Distribute run in the

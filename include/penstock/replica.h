@@ -137,9 +137,9 @@ class ReplicaGroup {
   static absl::StatusOr<ReplicaGroup> Mirrored(std::vector<std::string> devices = {});
   // Makes a group of one process per rank of an NCCL communicator (an ncclComm_t). Each process has
   // one replica, on the communicator's device. The communicator must outlive the group and
-  // everything made from it. Penstock uses the communicator only in this call, to split off its own
-  // with ncclCommSplit. All ranks must make this call. Rank 0 draws the group's launch_id and sends
-  // it to the other ranks. Unimplemented in a build without CUDA. FailedPrecondition if
+  // everything made from it. Penstock uses the communicator only in this call, to split off one of
+  // its own with ncclCommSplit. All ranks must make this call. Rank 0 draws the group's launch_id
+  // and sends it to the other ranks. Unimplemented in a build without CUDA. FailedPrecondition if
   // libnccl.so.2 (2.18 or later) cannot be opened.
   static absl::StatusOr<ReplicaGroup> FromNccl(void* communicator);
   // Makes a group from explicit options. Processes may have different numbers of replicas.
@@ -204,8 +204,8 @@ class ReplicaGroup {
   // Reduces each tensor value by value; the tensor must have the same shape on all replicas. With
   // axis 0, also reduces over the rows of all replicas, whose numbers of rows may differ; each row
   // counts 1, or its DistributedValues::weights(). The sum takes integers and floating-point
-  // numbers, the mean only floating-point numbers. InvalidArgument, with the leaf's name, if a leaf
-  // does not fit.
+  // numbers; the mean takes only floating-point numbers. InvalidArgument, with the leaf's name, if
+  // a leaf does not fit.
   absl::StatusOr<Element> Reduce(ReduceOp op, const DistributedValues& values,
                                  std::optional<int> axis = std::nullopt) const;
   // Returns the rows of all replicas, one replica after the other.

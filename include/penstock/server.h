@@ -100,7 +100,7 @@ struct WorkerConfig {
   std::string protocol = "grpc";  // for the dispatcher and clients; there is no other
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration dispatcher_timeout = absl::Hours(1);
-  // The time for which Stop() continues to serve readers that are about to end.
+  // The time for which Stop() continues to serve readers that are about to reach their end.
   absl::Duration shutdown_quiet_period;
   // The protocol that is offered besides grpc, and that clients use if they ask for "auto". Empty
   // or "auto": all protocols that can run here, the best first.
@@ -162,7 +162,7 @@ struct WorkerConfig {
   // reader may have at a time, queued and lent, before it gets copies. 0: 256 MiB.
   int64_t max_loan_bytes = 0;
   // The number of bytes of these segments that one job may use before all its readers get copies.
-  // 0: the size of the window, plus the above limit for eight readers.
+  // 0: the size of the window, plus eight times the limit above.
   int64_t shared_pool_bytes = 0;
   int metrics_port = -1;      // as in DispatcherConfig
   std::string metrics_token;  // as in DispatcherConfig

@@ -57,8 +57,8 @@ struct TarShardsOptions {
 struct TokenShardsOptions {
   DType dtype = kUInt16;          // of the tokens; an integer dtype
   std::optional<int64_t> stride;  // tokens from window to window; not given: `length`
-  // Adds one token to each window: [0, length) is the input, [1, length + 1) the labels. With
-  // stride `length`, neighboring windows share one token.
+  // Adds one token to each window: [0, length) is the input, and [1, length + 1) is the labels.
+  // With stride `length`, neighboring windows share one token.
   bool with_next_token = false;
   // true: drops the tokens after the last whole window of a file. false: returns these tokens in a
   // shorter window, so elements have the shape [?].

@@ -27,7 +27,7 @@ struct RestoreOptions {
 // Combines the states that all ranks saved at one step, in any order, into one state. Each rank of
 // the new launch passes the combined state to Iterator::Restore(). The service from which the
 // states were saved is not needed. Every element is then in exactly one history: the history of the
-// rank whose state contains it, or of a rank of the new launch.
+// rank whose state contains it, or the history of a rank of the new launch.
 //
 // Restore() returns InvalidArgument in these cases: a rank's state is missing; two states contain
 // the same element, are of the same rank, or are of different jobs; a rank had already committed a

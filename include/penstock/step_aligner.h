@@ -45,9 +45,9 @@ struct StepAlignerOptions {
 };
 
 // One process's part in agreeing on steps. It has its own communicator, split off from the group's.
-// One thread at a time may call its methods, except the ones marked "Any thread". It must not be a
-// thread of a transport or of a reader, because other threads wait for these. Destroying the
-// aligner before the end has the effect of Abort().
+// One thread at a time may call its methods, except the ones marked "Any thread". This thread must
+// not belong to a transport or a reader, because other threads wait for such threads. Destroying
+// the aligner before the end has the effect of Abort().
 class StepAligner {
  public:
   // All processes of the group must call this, and make all their aligners in the same order.

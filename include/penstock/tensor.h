@@ -21,8 +21,8 @@ class Tensor {
  public:
   Tensor() = default;
   // Makes a dense tensor on the caller's memory, which must outlive the view, as must `dims`. For
-  // strings `data` points to element_count() + 1 uint64 offsets and `string_bytes` to the bytes
-  // that they index.
+  // strings, `data` points to element_count() + 1 uint64 offsets, and `string_bytes` points to the
+  // bytes that these offsets index.
   Tensor(DType dtype, absl::Span<const int64_t> dims, const void* data,
          const char* string_bytes = nullptr)
       : dtype_(dtype), dims_(dims), data_(data), string_bytes_(string_bytes) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the reports about links in clients' heartbeats. The last two reports of each session are
-// kept, from which rates are computed. They are not journaled: a restarted dispatcher gets new
-// reports.
+// Keeps the reports about links in clients' heartbeats. For each session the last two reports are
+// kept, and rates are computed from them. The reports are not journaled: a restarted dispatcher
+// gets new ones.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ class Links {
              absl::Time now);
   void Forget(const Key& key) { sessions_.erase(key); }
 
-  // Returns one line per link of the session, without names; empty for an unknown session.
+  // Returns one entry per link of the session, in which `job` and `worker` are not set; empty for
+  // an unknown session.
   std::vector<LinkStatus> Of(const Key& key) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace penstock::control {
 namespace {
 
-// The number of steps kept for an iteration. It suffices because a consumer names about one step
+// The number of steps kept for an iteration. It suffices because a consumer reports about one step
 // for each power of two up to its step number (StepMarks), and consumers are at most a few thousand
 // steps apart.
 constexpr size_t kStepsKept = 256;

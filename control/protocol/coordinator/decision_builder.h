@@ -42,12 +42,13 @@ class DecisionBuilder {
   Placement placement(size_t partition) const;
 
   // Rule 1. Raises the placement, and fences all readers except `welcomed`, which gets the new
-  // number in its Welcome.
+  // placement in its Welcome.
   void Raise(size_t partition, ClientId welcomed = {});
   // Rule 25. Like Raise(), but the fence also asks readers to give back their undelivered elements.
   void RaiseForOthers(size_t partition);
   // Raises the placements of the assigned partitions. A partition that is collecting answers needs
-  // no new number, because no worker was assigned under its number in this life of the dispatcher.
+  // no new placement, because no worker was assigned under its present one in this life of the
+  // dispatcher.
   void RaiseAssigned(ClientId welcomed = {});
   void Reopen(ClientId welcomed = {});
 

@@ -123,8 +123,8 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
   const bool newest = bookmark.index <= needed;
   if (newest) below = bookmark.index;
   const bool retires = !bookmarks.empty() && bookmarks.front().index < below;
-  // The bookmark that replaces the retired bookmarks must not be thinned out in between. So it must
-  // be the first bookmark when the new one is added, or the new one itself.
+  // Adding a bookmark may thin out the others. The one that replaces the retired bookmarks must
+  // stay, so it must be the first bookmark when the new one is added, or the new one itself.
   if (retires && !newest) builder.AddChange(BookmarksRetired{partition, below});
   builder.AddChange(BookmarkAdded{partition, bookmark});
   if (retires && newest) builder.AddChange(BookmarksRetired{partition, below});

@@ -64,8 +64,8 @@ struct PartitionContext {
 
 // The dispatcher's knowledge about a consumer of a coordinated read.
 struct ConsumerContext {
-  bool reported = false;       // all its elements, since this dispatcher or the consumer's process
-                               // began
+  bool reported = false;       // all its elements, since the start of this dispatcher or, if later,
+                               // of its process
   int64_t delivered = 0;       // rounds
   int64_t known = 0;           // rounds that it knew at its last report
   int64_t receive_budget = 0;  // elements that it will hold; 0: not reported
@@ -83,7 +83,7 @@ struct RoundsContext {
   std::map<std::pair<PartitionId, int64_t>, std::pair<int64_t, RoundError>> errors;
   std::string waits_for;          // why no round is agreed on; also in order kDeterministic
   bool resend_waits_for = false;  // order kDeterministic: some reader may not know `waits_for`
-  int64_t skips = 0;              // their number since the dispatcher started
+  int64_t skips = 0;              // the number of skips since the dispatcher started
 };
 
 // The data about an iteration that is not journaled. Only the functions below change it, in step
@@ -92,7 +92,7 @@ struct IterationContext {
   absl::InlinedVector<PartitionContext, 1> partitions;
   absl::InlinedVector<bool, 2> present;  // parallel to the record's readers: the reader has a
                                          // stream
-  // Also parallel to the readers: the reader waits, and no element was given back for it yet.
+  // Also parallel to the readers: the reader waits, and no element has been given back for it yet.
   absl::InlinedVector<bool, 2> waits;
   RoundsContext rounds;
   bool ordered = false;  // a reader sent a receive limit: this is an ordered merge
@@ -105,8 +105,8 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
 
 // --- Clients -------------------------------------------------------------------
 
-// A client opens its stream: it joins, reconnects, or takes up its session from a state. Decides
-// Welcome, and the fences and the end that the client must get; or Refused.
+// A client opens its stream: it joins, reconnects, or takes up its session from a state. Decides on
+// Welcome, with the fences and the end that the client must get, or on Refused.
 Decision OnConnect(const IterationRecord& record, IterationContext& context,
                    const Connect& connect);
 // The client's stream ended; the session continues.

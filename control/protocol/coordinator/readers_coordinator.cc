@@ -265,8 +265,8 @@ Decision OnCommit(const IterationRecord& record, IterationContext& context, Clie
 namespace {
 
 // The reader's process is gone, but a state of it that arrives later may contain the elements that
-// were delivered to it. These elements are kept for it, as after the end, and no decision waits for
-// its answers any more.
+// were delivered to it. These elements are kept for the reader, as they are after the end, and no
+// decision waits for its answers any more.
 void MayComeBack(DecisionBuilder& builder, const IterationRecord& record,
                  const ReaderRecord& reader, const ReceivedSets& delivered) {
   // In a coordinated read, all other consumers wait for this one anyway.

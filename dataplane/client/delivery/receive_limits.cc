@@ -18,8 +18,8 @@ int64_t ReceiveLimits::partition_budget() const {
 std::optional<Index> ReceiveLimits::TakeUpdate(PartitionId partition, Index delivered) {
   Index& advertised = advertised_[partition.value() - 1];
   const int64_t its = partition_budget();
-  // An update is sent only once it raises the limit by half the budget. This works as well as an
-  // update per element, with fewer messages.
+  // An update is sent only if it raises the limit by at least half the budget. This works as well
+  // as an update per element, with fewer messages.
   const Index below = delivered + its * stride_;
   if (below - advertised < stride_ * std::max<int64_t>(1, its / 2)) return std::nullopt;
   advertised = below;

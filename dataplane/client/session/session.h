@@ -36,10 +36,10 @@ class Session final : private GivesElements {
   int64_t repetition() const { return parts_.options.repetition; }
 
   // Waits for the next element and returns it; nullopt at the end and from then on. An element's
-  // error is returned in its place. Returns Unavailable if the iteration has had no worker, or a
-  // worker with a part of the data has been out of reach, for the whole options.timeout; the next
-  // call waits again. FailedPrecondition and refusals of the dispatcher are final. One thread at a
-  // time.
+  // error is returned in the element's place. Returns Unavailable if the iteration has had no
+  // worker, or a worker with a part of the data has been out of reach, for the whole
+  // options.timeout; the next call waits again. FailedPrecondition and refusals of the dispatcher
+  // are final. One thread at a time.
   absl::StatusOr<std::optional<Element>> Next();
   // Returns true if Next() would not wait.
   bool Ready();

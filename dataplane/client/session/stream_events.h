@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The actions of a session on each message from the dispatcher. Reason to change: these messages.
-// Called from the stream's thread, one call at a time; does not wait.
+// The methods are called from the stream's thread, one call at a time. They do not wait.
 #pragma once
 
 #include <vector>

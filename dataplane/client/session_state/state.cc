@@ -18,7 +18,7 @@ void Write(const IndicesByPartition& delivered, StateWriter& writer) {
   for (const auto& [partition, indices] : delivered) {
     writer.WriteUnsigned(partition.value());
     writer.WriteUnsigned(indices.intervals().size());
-    Index at = 0;  // saves distances, which are small numbers of few bytes
+    Index at = 0;  // distances are saved, because they take few bytes
     for (const IndexSet::Interval& interval : indices.intervals()) {
       writer.WriteUnsigned(interval.begin - at);
       writer.WriteUnsigned(interval.end - interval.begin);

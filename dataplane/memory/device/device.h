@@ -104,8 +104,8 @@ class DeviceBackend {
   // Returns the number of devices that this process can use, at least one. NotFound with the reason
   // if there are none. The first call may take a second, while a driver starts.
   virtual absl::StatusOr<int> Count() = 0;
-  // Returns the first device that this process already uses, including through other libraries.
-  // Does not make the process use a device.
+  // Returns the first device that this process already uses, perhaps through other libraries. Does
+  // not make the process use a device.
   virtual std::optional<int> InUse() = 0;
 
   // Devices are numbered from 0. This method and those below return NotFound for a device that does

@@ -53,8 +53,8 @@ class PageLocking {
   // and penstock_page_locks_refused_total count all attempts.
   std::unique_ptr<Registration> Lock(absl::Span<std::byte> memory);
   // Same as Lock(), for memory that is made before it is known whether a device will read it.
-  // UseDevice() page-locks the waiting memory; once other code uses a device, so does the next call
-  // of any other method.
+  // UseDevice() page-locks the waiting memory. Once other code uses a device, the next call of any
+  // other method does the same.
   std::unique_ptr<PageLock> LockOnceInUse(absl::Span<std::byte> memory);
 
   // Like Lock(), on() and state() begin to page-lock if other code uses a device by now.

@@ -29,7 +29,7 @@ class Loop final : public EventLoop {
     virtual void OnSocket() = 0;
     virtual void OnPeerEnd() = 0;
     // Called with true before the serving threads sleep, and with false afterwards. A Poll()
-    // follows the first call before they sleep.
+    // follows SetSleeps(true) before the threads sleep.
     virtual void SetSleeps(bool sleeps) = 0;
     // Returns the time by which Poll() must be called.
     virtual Nanoseconds deadline() const = 0;
@@ -49,7 +49,7 @@ class Loop final : public EventLoop {
   // How often OnSocket() is called for a readable socket.
   enum class Trigger : uint8_t {
     kLevel,
-    kEdge,  // once; OnSocket() reads everything, or continues by its deadline
+    kEdge,  // once; OnSocket() reads everything, or continues by deadline()
   };
 
   // Any thread. The member owns the descriptors and keeps them open until it has been dropped.

@@ -260,7 +260,8 @@ absl::Status ReceiveEnd::ReceiveElement(ReceiveSlots& slots, const SlotWord& wor
   }
   std::byte* block = arrived.body - word.head_bytes;
   std::memcpy(block, arrived.shared - word.head_bytes, word.head_bytes);
-  // From here on the head is private. Only the size of the body must be trusted.
+  // From here on the head is private, so the worker can no longer change it. The checks use only
+  // this head and the size of the body.
   if (PrefixOf(block).head_bytes != word.head_bytes) {
     return absl::DataLossError("a head's length differs from the length that the worker reported");
   }

@@ -42,8 +42,8 @@ class ReceiveSlots final : public SlotOwner, public std::enable_shared_from_this
   // worker. ResourceExhausted if there is no memory for it.
   absl::StatusOr<NewSegment> Add(uint64_t bytes, uint64_t count);
   // Maps a segment of the worker for reading. DataLoss if the segment does not have the size that
-  // the worker announced, ResourceExhausted if this process cannot map it. Keeps `hold` in place of
-  // an earlier `hold`, and shuts the socket down once this object is closed and no slot is here.
+  // the worker announced, ResourceExhausted if this process cannot map it. Keeps `hold`, a socket,
+  // in place of the previous one, and shuts it down once this object is closed and no slot is here.
   absl::Status Adopt(uint64_t number, uint64_t slots, uint64_t body_bytes,
                      const Descriptor& segment, Descriptor hold);
   // Releases a segment that the worker no longer uses. DataLoss if there is no such segment or one

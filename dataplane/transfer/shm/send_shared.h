@@ -48,7 +48,7 @@ class SendShared {
   absl::StatusOr<Loan> OnReturned(const SlotWord& word);
 
   // Called at the link's end. The loop then keeps the slots that the client has, until the client
-  // releases them or `peer` (its pidfd) reports its death.
+  // releases them or `peer` (the client's pidfd) reports the client's death.
   void HandOver(Loop& loop, const Descriptor& peer);
 
  private:

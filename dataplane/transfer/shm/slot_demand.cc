@@ -20,7 +20,7 @@ constexpr uint64_t kAtFirst = 8;
 constexpr size_t kAtFirstBytes = size_t{128} << 20;
 // If no slot was free for blocks of some size, the link asks for more slots: at most
 // kMostAsksOnMiss times per size, each time for at most kMostOnMiss missing slots and kSpareOnMiss
-// spare slots. A node that reads ahead thus gets further step by step.
+// spare slots. Each time, a node that reads ahead thus gets further.
 constexpr int kMostAsksOnMiss = 8;
 constexpr uint64_t kMostOnMiss = 16;
 constexpr uint64_t kSpareOnMiss = 2;

@@ -37,16 +37,17 @@ class SlotDemand {
   SlotDemand(const PacketSocket& socket, SendSlots& slots) : socket_(socket), slots_(slots) {}
 
   void NoteCredits(int64_t credits);
-  // A message found no free slot with space for `room`, and `queued` more messages wait. Asks for
-  // as many slots as may be in transit, unless the client has not answered an earlier request yet.
+  // Call this when a message has found no free slot with space for `room`, and `queued` more
+  // messages wait. Asks for as many slots as may be in transit, unless the client has not answered
+  // an earlier request yet.
   void Ask(const SlotRoom& room, size_t queued);
   // Asks for more slots if elements that are sent were made elsewhere because no slot was free.
   // Call this for each element that is sent.
   void AskForMissed(const Sent& sent);
 
   const std::optional<Asked>& asked() const { return asked_; }
-  // The client has made a segment with some of the requested slots. AskForRest() asks for the rest,
-  // unless something else was requested meanwhile.
+  // Call this when the client has made a segment with some of the requested slots. AskForRest()
+  // asks for the rest, unless something else was requested meanwhile.
   void Answered() { asked_.reset(); }
   void AskForRest(const Asked& asked, uint64_t made);
 

@@ -72,8 +72,8 @@ class SlotSender {
   // which then wakes the loop.
   std::optional<absl::Status> End();
   // Returns the elements and errors that the client has not received. The loop keeps the slots of
-  // this process's segments that the client has, until `peer` (its pidfd) reports its death or the
-  // client releases them.
+  // this process's segments that the client has, until `peer` (the client's pidfd) reports the
+  // client's death or the client releases them.
   std::vector<Sent> TakeUnconfirmed(const Descriptor& peer);
 
  private:

@@ -15,7 +15,7 @@ namespace penstock::transfer::shm {
 // Numbers are never reused for a different word.
 enum class WordKind : uint8_t {
   // Worker to client. A slot that is now the client's:
-  kElement = 1,   // the head before the body's place, the body in it
+  kElement = 1,   // the body in its place, and the head before that place
   kBlock = 2,     // head and body in the body's place: the head is too large to precede it
   kFrame = 3,     // a frame in the body's place
   kError = 4,     // the block of an error in the body's place

@@ -17,7 +17,7 @@ class RequestWriter {
  public:
   explicit RequestWriter(std::string hello) : out_(std::move(hello)) {}
 
-  // These wait for the next Write().
+  // The effects of these calls wait for the next Write().
   void Grant(int64_t count);
   void Recall();
   void Report(int64_t received) { waiting_.received += received; }

@@ -309,7 +309,8 @@ QueuedMessage SendSocket::NextMessage() {
 
 void SendSocket::ShutDown() {
   shut_down_ = true;
-  // Once the client closes, it has received everything. Closing first could lose data on its way.
+  // The client must close first, once it has received everything: if this end closed first, data on
+  // its way could be lost.
   ::shutdown(socket_.fd(), SHUT_WR);
   loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kClientGoodbyeTimeout);
 }

@@ -256,7 +256,7 @@ void Engine::End() {
     inbox_.Abandon();
   }
   active_.worker.reset();
-  // Only now can UCX no longer touch the memory of unfinished work.
+  // From here on, UCX no longer touches the memory of unfinished work.
   peers_.Clear();
   outbox_.Clear();
   inbox_.Clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine is the one thread that calls UCX for a worker object. It runs several parts, each of
-// which knows one thing: the calls from other threads, the links, the peers, the messages to send,
-// or the messages that arrive.
+// which handles one subject: the calls from other threads, the links, the peers, the messages to
+// send, or the messages that arrive.
 #pragma once
 
 #include <cstdint>

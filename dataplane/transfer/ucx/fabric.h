@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface to UCX, without its headers. Only the library libpenstock_ucx.so implements this
 // interface and is linked against UCX. The library is opened when `ucx` is first used (loader.h),
-// so that a program starts without UCX, and with any installed release.
+// so that a program also starts where UCX is not installed, and with any release of UCX.
 #pragma once
 
 #include <cstddef>

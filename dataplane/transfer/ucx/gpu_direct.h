@@ -6,7 +6,7 @@
 // fails for this reason.
 //
 // GpuDirectCalls is the interface to the calls; gpu_direct_calls.h implements it with UCX and
-// CUDA's driver. Bodies are then received in inbox.cc.
+// CUDA's driver. inbox.cc then receives the bodies.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ struct Incoming {
   Head head;
   uint32_t text_bytes = 0;
   std::array<char, kMaxInlineText> inline_text;
-  std::string long_text;        // or a block's head, until it is fetched
+  std::string long_text;        // or a block's head, until the block is fetched
   uint32_t greeting_flags = 0;  // the client's requests (wire.h)
   Loan loan;  // has the block in its first `bytes`; with `on_device` only its head
   size_t bytes = 0;
