@@ -106,7 +106,7 @@ class Core {
   mutable Mutex mu_;
   SharedState shared_ GUARDED_BY(mu_);
   Replies replies_ GUARDED_BY(mu_);
-  // The parts. The other parts that a part uses are passed to its constructor or its methods.
+  // The parts. If a part uses other parts, these are passed to its constructor or its methods.
   Scaling scaling_ GUARDED_BY(mu_);
   Liveness liveness_ GUARDED_BY(mu_);
   Lives lives_ GUARDED_BY(mu_);

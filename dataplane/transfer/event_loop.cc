@@ -121,7 +121,7 @@ bool EventLoop::ServeLocked(Nanoseconds now, bool may_look) {
   return found;
 }
 
-// --- The own thread ----------------------------------------------------------------
+// --- The loop's own thread ---------------------------------------------------------
 
 void EventLoop::Wake() {
   woken_.store(true, std::memory_order_seq_cst);

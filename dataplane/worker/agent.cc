@@ -63,7 +63,7 @@ Agent::~Agent() {
   Stop();
 }
 
-// --- Waiting for it --------------------------------------------------------------
+// --- Waiting for the agent -------------------------------------------------------
 
 absl::Status Agent::AwaitWelcome() {
   MutexLock lock(mu_);

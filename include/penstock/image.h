@@ -86,7 +86,7 @@ Expr FlipUpDown(const Expr& image);
 Expr RandomFlip(const Expr& image, double probability = 0.5);  // left to right
 Expr RandomFlipUpDown(const Expr& image, double probability = 0.5);
 
-// --- Colours: of 3 channels, as torchvision's functions of these names ---------
+// --- Colours: for 3 channels, like torchvision's functions of the same names ---
 
 // Blends with black: multiplies values by `factor` and clips them to the range.
 Expr AdjustBrightness(const Expr& image, double factor);

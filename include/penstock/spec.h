@@ -94,12 +94,11 @@ class Spec {
   size_t size() const;                     // number of members; 0 for a leaf
   const Spec& member(size_t i) const;      // REQUIRES: i < size()
   const std::string& key(size_t i) const;  // REQUIRES: kDict
-  // Returns the member with this key, and the index of its first leaf; nullopt unless this is a
-  // dict that has the key.
   struct Found {
-    const Spec* spec;
-    size_t first_leaf;
+    const Spec* spec;   // the member
+    size_t first_leaf;  // the index of the member's first leaf
   };
+  // Returns the member with this key; nullopt unless this is a dict that has the key.
   std::optional<Found> Find(std::string_view key) const;
 
   // Returns all leaves, depth first (dicts by key). An element's tensors have the same order.

@@ -9,7 +9,7 @@
 
 namespace penstock::control {
 
-// Calls carry parsed messages, streams carry bytes (control/rpc/wire_bytes.h).
+// Calls carry parsed messages; streams carry bytes (control/rpc/wire_bytes.h).
 using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
     wire::Dispatcher::WithCallbackMethod_GetOrRegisterDataset<
         wire::Dispatcher::WithCallbackMethod_GetDataset<

@@ -131,7 +131,7 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
   return std::move(builder).Build();
 }
 
-// --- After each of these ---------------------------------------------------------
+// --- After each event ------------------------------------------------------------
 
 namespace {
 

@@ -174,7 +174,7 @@ Decision OnAtEnd(const IterationRecord& record, IterationContext& context, Worke
 Decision OnBookmark(const IterationRecord& record, IterationContext& context, WorkerId worker,
                     PartitionId partition, Placement placement, const Bookmark& bookmark);
 
-// --- After each of these ---------------------------------------------------------
+// --- After each event ------------------------------------------------------------
 
 // Closes the iteration when all elements are delivered or handed on (if it is not shared:
 // received). Notifies the present readers of the end. Finishes the iteration when all elements are

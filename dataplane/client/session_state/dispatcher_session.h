@@ -23,9 +23,9 @@ class DispatcherSession {
   // `options` and `stub` must outlive this object.
   DispatcherSession(const SessionOptions& options, control::DispatcherStub& stub);
 
+  using Stream = std::unique_ptr<control::ReconnectingClientSession>;
   // Opens a stream. Returns the stream that the new one replaces, if any; destroy the result
   // without the lock.
-  using Stream = std::unique_ptr<control::ReconnectingClientSession>;
   absl::StatusOr<Stream> Open(control::ReconnectingClientEvents& events);
   void Stop();  // call it without the lock, after the agent has ended
   // Sends `message`, or drops the message while the stream is broken. REQUIRES: Open() has

@@ -48,8 +48,8 @@ class UnackedReceives {
     int64_t first = 0;  // number of elements received on the link before `begin`
   };
   struct Granted {
-    int64_t before = 0;    // credits granted before these
-    int64_t reported = 0;  // elements received and reported before these
+    int64_t before = 0;    // credits granted before this grant
+    int64_t reported = 0;  // elements received and reported before this grant
   };
 
   void ForgetReported();

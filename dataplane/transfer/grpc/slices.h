@@ -28,12 +28,12 @@ absl::StatusOr<MessageType> TypeOf(const grpc::ByteBuffer& buffer);
 // Copies the whole message, header included. InvalidArgument above kMaxControlBytes.
 absl::StatusOr<std::string> ToString(const grpc::ByteBuffer& buffer);
 
-// Copies the data after the header into one slot of `pool`; the slot may be longer. DataLoss above
-// `max_bytes`, ResourceExhausted from the pool.
 struct Gathered {
   Loan loan;
-  size_t bytes = 0;
+  size_t bytes = 0;  // the length of the data; the loan may be longer
 };
+// Copies the data after the header into one slot of `pool`. DataLoss above `max_bytes`,
+// ResourceExhausted from the pool.
 absl::StatusOr<Gathered> Gather(const grpc::ByteBuffer& buffer, int64_t max_bytes, Pool& pool);
 
 }  // namespace penstock::transfer

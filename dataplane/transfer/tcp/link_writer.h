@@ -24,7 +24,7 @@ class LinkWriter {
   size_t size() const { return writer_.size(); }
   bool empty() const { return writer_.empty(); }
   void Clear() { writer_.Clear(); }
-  // As in MessageWriter.
+  // Same as in MessageWriter.
   MessageWriter::Wrote Write(int fd);
   int error() const { return writer_.error(); }
 

@@ -58,11 +58,11 @@ absl::StatusOr<HostAndPort> ParseAddress(std::string_view address);
 // gives NotFound instead.
 absl::StatusOr<std::vector<Endpoint>> LookUp(const HostAndPort& where, bool numeric);
 
-// Listens at the first endpoint that works; port 0: any. Unavailable with the reason.
 struct Bound {
   Socket socket;
-  int port = 0;
+  int port = 0;  // the port that the socket listens at
 };
+// Listens at the first endpoint that works; port 0: any. Unavailable with the reason.
 absl::StatusOr<Bound> ListenAt(const HostAndPort& where);
 
 // Returns true if the addresses show that both ends of the connection are on this machine: a

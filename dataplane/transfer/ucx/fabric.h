@@ -93,14 +93,14 @@ class Worker {
   // completion.
   virtual bool Flush(Work& work) = 0;
 
-  // Returns true if the send is already done; `work` is then not called. Otherwise head and data
-  // must stay valid until `work` is called.
   struct Message {
     std::string_view head;
     absl::Span<const std::byte> data;
     Handle handle = nullptr;  // for the memory of `data`
     bool announce = false;    // the receiver fetches the data into its own memory
   };
+  // Returns true if the send is already done; `work` is then not called. Otherwise head and data
+  // must stay valid until `work` is called.
   virtual absl::StatusOr<bool> Send(Peer peer, const Message& message, Work& work) = 0;
   virtual absl::StatusOr<bool> Receive(Offered offered, absl::Span<std::byte> into, MemoryType type,
                                        Handle handle, Work& work) = 0;
@@ -129,12 +129,12 @@ class Fabric {
   virtual void Unregister(Handle handle) = 0;
 };
 
-// The function that the library exports under kOpenFabric. `version` is the caller's
-// kFabricVersion: nullptr and FailedPrecondition if the library's kFabricVersion is different. If
-// `gpu` is true, UCX recognizes GPU memory, if its build can. NotFound if UCX finds no device for
-// `lanes` on this machine.
 inline constexpr uint32_t kFabricVersion = 5;
 inline constexpr char kOpenFabric[] = "penstock_open_ucx";
+// The function that the library exports under kOpenFabric. `version` is the caller's
+// kFabricVersion: nullptr and FailedPrecondition if the library's kFabricVersion is different. If
+// `gpu` is true and UCX was built with CUDA, UCX recognizes GPU memory. NotFound if UCX finds no
+// device for `lanes` on this machine.
 using OpenFabric = Fabric*(uint32_t version, Lanes lanes, bool gpu, absl::Status* status);
 
 }  // namespace penstock::transfer::ucx
