@@ -20,7 +20,8 @@ class Lives {
   // that began in an earlier life, because elements that the missing records gave out would be
   // given out again.
   void EndEarlier(Transaction& txn, const Heard& heard);
-  // Checks that this journal has all records of the job that the process has heard of.
+  // Checks that this journal has all records of which the process has heard. If it lacks some,
+  // returns an error about `job`.
   absl::Status CheckHeard(const JobRecord& job, const Heard& heard) const;
   // Checks that the client began with the `job` in this journal, and not with a different job that
   // has the same id.

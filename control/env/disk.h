@@ -24,7 +24,7 @@ class DiskFile {
   // the unsynced bytes may never become durable, although they can be read.
   virtual absl::Status Sync() = 0;
   // Gives the file the name `path`, which must be in the same folder. Atomic: if another file has
-  // this name, it is replaced in one step.
+  // this name, that file is replaced in one step.
   virtual absl::Status Rename(const std::string& path) = 0;
   // NotFound if no file is at path(), DataLoss if another file has replaced this file there.
   virtual absl::Status CheckThere() = 0;

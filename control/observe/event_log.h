@@ -45,8 +45,8 @@ class CapturedEvents : public EventLog {
  public:
   static std::shared_ptr<CapturedEvents> Make();
   virtual std::vector<Event> All() const = 0;
-  // Returns the first event with this name. If there is none yet, waits for it, and returns an
-  // empty event after `bound`.
+  // Returns the first event with this name. If there is none yet, waits for it for at most `bound`,
+  // and then returns an empty event.
   virtual Event WaitFor(std::string_view name, absl::Duration bound) const = 0;
 };
 

@@ -55,11 +55,11 @@ bool SomebodyHasRoom(const State& state, const IterationState& iteration,
 // Returns the worker that gets `partition` of `iteration`. A shard goes to the worker whose place
 // in the list of workers is the shard's number; under target LOCAL it goes to no other worker. Any
 // other partition goes to the worker that has the fewest of the iteration's partitions per permit
-// after this one is added; ended partitions do not count. If several workers have the same number,
-// it goes to the one with the fewest partitions of all iterations per permit. A worker in `avoid`
-// is chosen only if there is no other. Returns none if no worker is usable, or if all usable
-// workers have kMostPerPermit partitions per permit and partitions may wait; this limit is ignored
-// if `avoid` is not empty.
+// after `partition` is added; ended partitions do not count. If there are several such workers, it
+// goes to the one with the fewest partitions of all iterations per permit. A worker in `avoid` is
+// chosen only if there is no other. Returns none if no worker is usable, or if all usable workers
+// have kMostPerPermit partitions per permit and partitions may wait; this limit is ignored if
+// `avoid` is not empty.
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});

@@ -244,7 +244,8 @@ absl::StatusOr<T> Decode(const Message& message) {
   absl::StatusOr<Type> FromWire(const wire::Type& from) { return Decode<Type>(from); } \
   static_assert(true)
 
-// Apply the above to a list of at most 20 members: WIRE_FIELDS(a, b, c), WIRE_NANOSECONDS(a, b).
+// Apply the macros above to a list of at most 20 members: WIRE_FIELDS(a, b, c), WIRE_NANOSECONDS(a,
+// b).
 #define WIRE_FIELDS(...) WIRE_EACH(WIRE_FIELD, __VA_ARGS__)
 #define WIRE_NANOSECONDS(...) WIRE_EACH(WIRE_NANOSECONDS_OF, __VA_ARGS__)
 #define WIRE_EACH(macro, ...) WIRE_EXPAND(WIRE_NEXT(macro, __VA_ARGS__)) static_assert(true)

@@ -18,7 +18,7 @@ namespace penstock::control {
 
 // One run of a dispatcher, from its start to its end.
 struct Life {
-  uint64_t journal = 0;  // drawn when the journal was made; in memory, at each start
+  uint64_t journal = 0;  // drawn when the journal was made; for a journal in memory, at each start
   uint64_t id = 0;       // drawn at each start
   Term term;             // the number of starts of this journal, including this one
   friend bool operator==(const Life&, const Life&) = default;

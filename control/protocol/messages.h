@@ -78,7 +78,7 @@ struct Placed {
   Placement placement;
 };
 
-// The session is open. The client accepts no elements under placements below these.
+// The session is open. The client accepts no elements under placements below those in `placements`.
 struct Welcome {
   ClientId client;
   Incarnation incarnation;
@@ -100,8 +100,8 @@ struct Refused {
   Refusal why;
 };
 
-// A message to one incarnation of a client that was welcomed. It is sent only on the stream of this
-// incarnation, and dropped if there is none.
+// A message to one welcomed incarnation of a client. It is sent only on the stream of this
+// incarnation, and dropped if there is no such stream.
 template <class Payload>
 struct ToClient : Payload {
   ClientId client;
@@ -129,7 +129,7 @@ struct Agreed {
   struct Round {
     std::optional<PartitionRow> row;  // nullopt: this consumer lacks one, in a last round that is
                                       // not filled
-    bool unfilled = false;            // the last round lacks elements: it is dropped, or an error
+    bool unfilled = false;            // the last round lacks elements: it is dropped or is an error
     bool pad = false;                 // a copy that fills up the last round
     std::optional<RoundError> error;  // of any consumer
     int64_t consumer = -1;            // the consumer that had the error
@@ -214,7 +214,7 @@ using Message =
 // --- Worker → dispatcher ---------------------------------------------------------
 
 // A placement that a worker still has when it registers again. The worker then sends its newest
-// bookmark again, and also Ended if it had sent it before.
+// bookmark again, and repeats Ended if it has already sent Ended.
 struct HeldPlacement {
   PartitionId partition;
   Placement placement;

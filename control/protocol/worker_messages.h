@@ -66,7 +66,7 @@ struct SplitMark {
   friend bool operator==(const SplitMark&, const SplitMark&) = default;
 };
 
-// A saved position. A replay from it makes element `index` first.
+// A saved position. The first element that a replay from this position makes has the index `index`.
 struct Bookmark {
   PlacedPartition of;
   Index index = 0;

@@ -221,7 +221,7 @@ struct State {
   // REQUIRES: Fits(*this, change).
   void Apply(const Change& change);
 
-  // --- Questions; null if there is none ---
+  // --- Queries; null if there is no such object ---
   Term term() const { return lives.empty() ? Term() : lives.back().life.term; }
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id) const;
   // Also finds a definition that a job still reads although its id was given to a different

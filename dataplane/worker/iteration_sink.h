@@ -46,7 +46,7 @@ class PartitionSink {
   // the element, and gives up the permit during this wait. Returns Cancelled after Cancel().
   virtual absl::Status Send(transfer::Sent sent) = 0;
   // Reports that `index` was produced but must not be sent. This also holds for the indices between
-  // the last one sent and `index`. Returns Cancelled after Cancel().
+  // the last index sent and `index`. Returns Cancelled after Cancel().
   virtual absl::Status Pass(Index index) = 0;
   // Call this when all elements have been produced. Waits until no element is in doubt; the
   // partition may then be reported as Ended. Returns Cancelled after Cancel(), InvalidArgument if

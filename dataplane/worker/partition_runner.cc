@@ -40,8 +40,8 @@ constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
 // a retry.
 constexpr absl::Duration kOneMoment = absl::Milliseconds(500);
 
-// Returns a seed per partition: if each partition is the whole dataset, each has an order of its
-// own.
+// Returns the seed of the assigned partition. Each partition has a seed of its own, so that
+// partitions that are each the whole dataset have different orders.
 uint64_t SeedOf(const control::Assign& assign) {
   uint64_t mixed = assign.seed + 0x9e3779b97f4a7c15 * assign.of.partition.value();
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;

@@ -319,11 +319,11 @@ class DistributedDataset {
 // cannot be known in advance, each batch is cut into n parts by the same rule. A single replica
 // gets the dataset's elements as they are.
 //
-// In a group of several pipelines, a dataset that reads through Distribute
-//   with a job_name is shared by the pipelines and not sharded again;
-//   with consumer_index (of any value) and num_consumers = replicas makes replica i consumer i, and
+// If a group has several pipelines, and the dataset reads through Distribute:
+//   with a job_name, the pipelines share the job, and the dataset is not sharded again;
+//   with consumer_index (of any value) and num_consumers = replicas, replica i is consumer i, and
 //   each element is one replica's batch;
-//   with neither is allowed only under kOff.
+//   with neither, the dataset is allowed only under kOff.
 //
 // InvalidArgument for a dataset without rows to divide (call Batch), or for options that conflict.
 // FailedPrecondition if the number of steps cannot be known.

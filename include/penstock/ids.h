@@ -11,7 +11,7 @@
 #pragma GCC visibility push(default)
 namespace penstock {
 
-// A number that names one kind of thing. Zero names nothing.
+// A number that names a thing of one kind. Zero names nothing.
 template <class Tag>
 class Id {
  public:

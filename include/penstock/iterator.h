@@ -30,7 +30,7 @@ struct State {
 // Counts of one node of a dataset since the iterator was made, over all its threads.
 struct NodeStats {
   std::string node;         // "Map#3", as in Dataset::Explain() and in errors
-  int64_t elements = 0;     // produced; errors in an element's place count
+  int64_t elements = 0;     // produced, including errors in place of elements
   int64_t bytes = 0;        // of the elements' blocks; 0 for rows written into a batch
   absl::Duration busy;      // spent in this node's own code, an estimate from samples
   absl::Duration waiting;   // spent by readers waiting for its next element
@@ -88,7 +88,8 @@ class Iterator {
   absl::Status Commit(const State& state) { return impl_->Commit(state); }
 
   // Ends reading; a waiting Next() returns Cancelled. Elements already returned stay valid. Returns
-  // within `bound`; DeadlineExceeded if work is still running then; it ends in the background.
+  // within `bound`. DeadlineExceeded if work is still running then; this work ends in the
+  // background.
   absl::Status Stop(absl::Duration bound = absl::Seconds(10)) { return impl_->Stop(bound); }
 
   // Returns the work of each node in this process so far. Nodes before a Distribute run in the

@@ -103,7 +103,7 @@ class Transform {
  public:
   virtual ~Transform() = default;
   // Reads as many elements of `input` as it needs and writes the next element to `out`; returns
-  // false at the end. Errors as in SourceReader.
+  // false at the end. Errors are the same as in SourceReader::Next().
   virtual absl::StatusOr<bool> Next(TransformInput& input, ElementOutputs& out) = 0;
   // Returns the state that the transform carries from one element to the next, or an empty string.
   // The input's own position is saved with it.

@@ -134,7 +134,8 @@ struct WorkerConfig {
   // the URL's host if this host is on loopback or in a private network. Empty: all files that this
   // user may read, if `host` is loopback, and otherwise none.
   std::vector<std::string> files_allow;
-  // The only folder in which datasets may write, for Cache(filename). Empty: as for files_allow.
+  // The only folder in which datasets may write, for Cache(filename). Empty: any folder if `host`
+  // is loopback, and otherwise none.
   std::string cache_dir;
   // For the protocol that has its own port ("tcp"): the port to bind (0: any free port), and the
   // address announced to clients, with the bound port in place of "%dts_port%". Empty: the same as

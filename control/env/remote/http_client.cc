@@ -102,7 +102,7 @@ class Client final : public HttpClient {
   bool stopping_ GUARDED_BY(mu_) = false;
   Jobs new_ GUARDED_BY(mu_);
 
-  // Used by the client's thread alone.
+  // Used only by the client's thread.
   Jobs waiting_;  // wait until they are due, or for a connection
   Jobs active_;
   std::vector<CURL*> idle_;

@@ -47,8 +47,8 @@ class DecisionBuilder {
   // Rule 25. Like Raise(), but the fence also asks readers to give back their undelivered elements.
   void RaiseForOthers(size_t partition);
   // Raises the placements of the assigned partitions. A partition that is collecting answers needs
-  // no new placement, because no worker was assigned under its present one in this life of the
-  // dispatcher.
+  // no new placement, because in this life of the dispatcher no worker was assigned under the
+  // present placement.
   void RaiseAssigned(ClientId welcomed = {});
   void Reopen(ClientId welcomed = {});
 

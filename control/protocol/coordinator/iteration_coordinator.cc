@@ -123,8 +123,8 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
   const bool newest = bookmark.index <= needed;
   if (newest) below = bookmark.index;
   const bool retires = !bookmarks.empty() && bookmarks.front().index < below;
-  // Adding a bookmark may thin out the others. The one that replaces the retired bookmarks must
-  // stay, so it must be the first bookmark when the new one is added, or the new one itself.
+  // Adding a bookmark may thin out the others. The bookmark that replaces the retired bookmarks
+  // must stay, so it must be the first bookmark when the new one is added, or the new one itself.
   if (retires && !newest) builder.AddChange(BookmarksRetired{partition, below});
   builder.AddChange(BookmarkAdded{partition, bookmark});
   if (retires && newest) builder.AddChange(BookmarksRetired{partition, below});
@@ -135,8 +135,8 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
 
 namespace {
 
-// Returns whether a reader left before any reader was notified of the end. Its elements may then
-// still go to other readers.
+// Returns whether a reader left before any reader was notified of the end. The elements of the
+// reader that left may then still go to other readers.
 bool SomebodyIsAway(const IterationRecord& record) {
   return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& reader) {
     return reader.status == ReaderStatus::kActive && reader.end_notified &&

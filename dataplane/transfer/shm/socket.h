@@ -40,7 +40,7 @@ enum class PacketKind : uint32_t {
   // for reading, and one end of a socket pair, to be shut down when the link is over and slots of
   // such segments are no longer read
   kShared = 20,
-  kGiveUp = 21,  // a: the number of such a segment, of which the client has no slot
+  kGiveUp = 21,  // a: the number of a kShared segment of which the client has no slot
   // Both directions. Wakes a side that sleeps while its ring has words. This is a packet and not an
   // eventfd, because any process that holds an eventfd can make the eventfd blocking or full
   kRing = 32,

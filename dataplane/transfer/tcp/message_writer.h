@@ -15,7 +15,8 @@
 
 namespace penstock::transfer::tcp {
 
-// If more bytes are likely to follow, fewer than this are not worth a system call and its packets.
+// If more bytes are likely to follow, a write of fewer bytes than this is not worth a system call
+// and its packets.
 inline constexpr size_t kMinWriteBytes = 256 << 10;
 
 // One message: text alone, or a head and the bytes of an element or a frame.

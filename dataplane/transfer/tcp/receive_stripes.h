@@ -32,7 +32,7 @@ class ReceiveStripes {
   // Takes the awaited element; nullopt if it has not arrived yet. REQUIRES: awaits().
   absl::StatusOr<std::optional<ReceiveStripe::Came>> Take();
 
-  // As in ReceiveStripe. Any thread, while no thread is in Open().
+  // Same as in ReceiveStripe. Any thread, while no thread is in Open().
   void Close();
   void HangUp();
 

@@ -22,7 +22,7 @@ class Inbox {
   Inbox(ActiveWorker& active, LinkTable& links, Peers& peers)
       : active_(active), links_(links), peers_(peers) {}
 
-  // As in Worker::Events, inside Progress().
+  // Same as in Worker::Events, inside Progress().
   void OnMessage(std::string_view head, absl::Span<const std::byte> data);
   bool OnOffered(std::string_view head, size_t bytes, Offered offered);
 
