@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores the dispatcher's changes so that they outlast its life: numbered records of bytes and,
-// from time to time, a snapshot that replaces all records up to a certain one. changes_proto.h
+// Stores the dispatcher's changes so that they outlive the dispatcher: numbered records of bytes
+// and, from time to time, a snapshot that replaces all records up to a certain one. changes_proto.h
 // defines the bytes, and docs/journal.md describes the files.
 //
 // Append returns at once. One writer makes all waiting records durable together (group commit). A

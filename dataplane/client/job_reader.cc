@@ -19,7 +19,7 @@
 namespace penstock::client {
 namespace {
 
-// In a position, marks that the node's section has the ReaderState.
+// This value in a saved position means that the ReaderState is in the node's section.
 constexpr uint64_t kInSection = 3;
 
 uint64_t WorkersDataset(const Dataset::Node& node) {
@@ -39,7 +39,8 @@ absl::StatusOr<JobState> JobStateIn(const StateSections& sections, int node) {
 
 std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   const RunContext& run = site.run();
-  // In the body of a function, each opening has a reader of its own, as does each iterator.
+  // A reader is not shared inside the body of a function, or if the run has no commits: each
+  // iterator that is opened then gets its own reader.
   if (run.commits == nullptr || site.in_body())
     return std::shared_ptr<JobReader>(new JobReader(site));
   std::shared_ptr<void>& kept = run.kept->Of(site.number());

@@ -33,8 +33,9 @@ constexpr int kKeptOwnSegments = 2;
 // A pool may hold twice the bytes that it has lent, plus this many, before it frees unused
 // segments.
 constexpr int64_t kMayLieIdle = int64_t{256} << 20;  // bytes
-// Slots of at least this size rest when another thread returns them. Smaller slots are used so
-// briefly that resting would cost more than it saves.
+// When a thread other than the borrower returns a slot of at least this size, the slot is set aside
+// (FreeSlots::Rest()) instead of being reused at once. Smaller slots are used so briefly that
+// setting them aside would cost more than it saves.
 constexpr size_t kSmallestResting = size_t{16} << 10;  // bytes
 constexpr size_t kBeyondAnyMachine = size_t{1} << 40;  // bytes; an untrusted size may be any number
 

@@ -193,7 +193,7 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
     over_ = true;  // reset below if the other processes go on too
     RETURN_IF_ERROR(aligner_->Start(has));
     ++unanswered_;
-    // If no step has to be dropped, this process makes every step for which it has data, without
+    // If no step has to be dropped, this process runs every step for which it has data, without
     // waiting for the other processes' answers about this step.
     for (; unanswered_ > (has && !needs_all ? 1 : 0); --unanswered_) {
       absl::StatusOr<bool> goes_on = false;
@@ -234,7 +234,7 @@ absl::StatusOr<std::optional<DistributedValues>> StepIterator::Step() {
       all = all && portion.whole();
     }
   }
-  // An error takes the place of a step that the other processes make.
+  // An error takes the place of a step that the other processes run.
   if (!read.ok()) {
     if (aligner_.has_value()) {
       ASSIGN_OR_RETURN(const bool goes_on, GoesOn(true, true));
@@ -391,7 +391,7 @@ absl::Status StepIterator::Restore(const State& state) {
 }
 
 void StepIterator::LeaveOthers() {
-  // Waits for the answers to steps that this process made ahead of the other processes.
+  // Waits for the answers to steps that this process ran ahead of the other processes.
   while (unanswered_ > 0 && AwaitOthers([this] { return aligner_->Finish().status(); }).ok())
     --unanswered_;
   unanswered_ = 0;

@@ -279,8 +279,8 @@ void WorkerLinks::ForgetGone(Delivery& delivery) {
 
 bool WorkerLinks::CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake) {
   bool failed = false;
-  // Notes the error if `since` is at least the timeout ago. The next Next() then waits for the
-  // whole timeout again.
+  // Records the error if at least the timeout has passed since `since`. The next Next() then waits
+  // for the whole timeout again.
   const auto check = [&](absl::Time& since, const auto& error) {
     if (since == absl::InfiniteFuture()) return;
     const absl::Time limit = since + options_.distribute.timeout;

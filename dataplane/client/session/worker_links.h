@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's links to the workers: which links exist, when each link is dialled and closed, and
 // how many elements each worker may send. Reason to change: the life cycle of links. Guarded by the
-// session's lock (session_parts.h). Methods that find a link to dial, close, grant to or recall
-// from return it, and the caller does the work without the lock.
+// session's lock (session_parts.h). A method that finds a link to dial or close, or a link whose
+// credits are to be granted or recalled, returns that link. The caller then does the work without
+// the lock.
 #pragma once
 
 #include <cstdint>
@@ -77,8 +78,10 @@ class WorkerLinks {
   using Grants = absl::InlinedVector<Grant, 4>;
   Grants TakeGrants();
   static void Apply(const Grants& grants);  // without the lock
-  // Returns true if some of `grants` may be for a worker with nothing to send while another worker
-  // waits for credits, and the agent does not plan to look for spare credits yet.
+  // Returns true if both conditions hold:
+  // - some of `grants` may have gone to a worker with nothing to send, while another worker waits
+  //   for credits;
+  // - the agent has no plan yet to look for spare credits.
   bool Misplaced(const Grants& grants) const {
     return !grants.empty() && !recalls_soon_ && credits_.Starving();
   }

@@ -29,10 +29,11 @@ struct JpegErrorManager {
 
 namespace {
 
-// Progressive images with more scans are attacks on the decoder's time.
+// A progressive image with more scans than this is treated as an attempt to waste the decoder's
+// time.
 constexpr int kMaxScans = 500;
 
-// True for warnings of libjpeg after which the pixels are not those of the file.
+// True for libjpeg warnings that mean the decoded pixels are wrong because the file is damaged.
 bool MeansDamage(int code) {
   switch (code) {
     case JWRN_ARITH_BAD_CODE:

@@ -38,12 +38,12 @@ inline constexpr int64_t kRememberSeldom = 1024;
 // counts as one. One thread at a time, except for SaveBehind(), Release() and Gave…().
 class PositionedInput {
  public:
-  // kElements: the node holds elements beyond the Next() that read them. The node then reports with
-  // Gave…() when its output includes them.
+  // kElements: the node still holds elements after the Next() call that read them has returned. It
+  // then calls Gave…() when its output includes them.
   enum class Holds : bool { kNothing, kElements };
 
-  // Remembers a position every `every` elements. After a restore, fewer elements are read again
-  // than `every` plus the number of elements that were not released.
+  // Remembers a position every `every` elements. After a restore, the number of elements that are
+  // read again is less than `every` plus the number of elements that had not been released.
   PositionedInput(std::unique_ptr<NodeIterator> input, int64_t every, Holds holds = Holds::kNothing)
       : input_(std::move(input)), every_(every), holds_(holds) {}
 

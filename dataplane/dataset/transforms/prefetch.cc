@@ -100,9 +100,9 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   }
 
  private:
-  // Waits until there is an element or the end. If the queue was full before the reader found it
-  // empty, the reader takes more at once than the input produces in that time, so the depth may
-  // grow.
+  // Waits until there is an element or the end. If the queue has been full since the consumer last
+  // found it empty, the consumer takes elements in bursts that the input cannot keep up with, so
+  // FellShort() may increase the depth.
   absl::Status AwaitElement(MutexLock& lock) REQUIRES(mu_) {
     if (std::exchange(was_full_, false) && !ended_) {
       ahead_.FellShort();

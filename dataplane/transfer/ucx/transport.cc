@@ -45,8 +45,8 @@ absl::Status CheckDevices() {
 }
 
 // NotFound if this process cannot use UCX, for any reason. After the first success, the ports are
-// not checked here any more: a port that goes down then fails only its own links, which may be
-// dialled again.
+// no longer checked here. If a port goes down later, only the links that use it fail, and these may
+// be dialled again.
 absl::StatusOr<Ready> GetReady() {
   ASSIGN_OR_RETURN(const Settings settings, CurrentSettings());
   static std::atomic<bool> could{false};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that move the pixels of images, each run by itself. A chain of such operations after a
-// decoder runs as one step: image_chain.cc.
+// Operations that resize, crop, pad and flip images, where each operation runs as a separate step.
+// A chain of such operations after a decoder runs as one step: image_chain.cc.
 #include "penstock/image.h"
 
 #include <algorithm>
