@@ -102,10 +102,10 @@ absl::StatusOr<bool> Joins(const State& state, const JobRecord& job,
         job.name, "`"));
   }
   if (restoration != nullptr && !BeganWith(*restoration, state, job)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", job.name, " already exists under run_id \"", job.run_id,
-                     "\" and did not begin with ",
-                     "these states; restore them under the run_id of this launch"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", job.name, " already exists under run_id \"", job.run_id,
+        "\" and did not begin with these states; to restore them, use a run_id that no "
+        "earlier launch has used"));
   }
   if (std::string differences = Differences(job, request, dataset); !differences.empty()) {
     return absl::InvalidArgumentError(

@@ -124,11 +124,11 @@ absl::Status JobReader::EnsureJoined() {
       (restored_->reader.job != job.job ||
        (restored_->job_mark != 0 && restored_->job_mark != MarkOfJob(job.token)))) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the state is of ", ToString(restored_->reader.job), " '", restored_->reader.job_name,
+        "the state belongs to ", ToString(restored_->reader.job), " '", restored_->reader.job_name,
         "', but the dispatcher at ", connection_.stub().address(), " has a different job (",
         ToString(job.job),
-        ") under that name: it has lost its journal, or the job was removed; to go on there, "
-        "Restore() the states of all ranks"));
+        ") under that name: the dispatcher has lost its journal, or the job was removed; to "
+        "continue with this dispatcher, Restore() the states of all ranks"));
   }
   job_ = std::move(job);
   merged_states_.reset();
@@ -193,9 +193,9 @@ absl::Status JobReader::Save(int64_t pass, StateWriter& writer) {
   if (!commits_states_) {
     return absl::FailedPreconditionError(
         absl::StrCat("Distribute of job '", options_.job_name,
-                     "' commits what it delivers (ack_mode = kOnDelivery): no state of it can be "
-                     "restored, since the "
-                     "elements after it are committed too; set ack_mode = kOnCommit"));
+                     "' commits elements as soon as it delivers them (ack_mode = kOnDelivery), so "
+                     "no saved state of it can be restored: the elements delivered after the save "
+                     "are committed too; set ack_mode = kOnCommit"));
   }
   // The restored states of all ranks can be saved only after a job has been made from them.
   bool merged = false;
@@ -236,10 +236,10 @@ absl::Status JobReader::Put(JobState state, StateWriter& writer) {
       if (state.reader.job && whole.save_number() != 0 && !ComesAgainInOrder()) {
         return absl::FailedPreconditionError(absl::StrCat(
             "a node after Distribute of job '", state.reader.job_name,
-            "' has read ahead, and those elements would come again in a different order: set order "
-            "kDeterministic, or put that node before Distribute. If DistributeDataset() put it "
-            "there: save after a step that ends a batch of the job, use PrefetchToDevice(0), or "
-            "read a coordinated job (num_consumers)"));
+            "' has read ahead, and the elements that it holds would be delivered again in a "
+            "different order: set order = kDeterministic, or move that node before Distribute. If "
+            "DistributeDataset() added that node: save after a step that ends a batch of the job, "
+            "use PrefetchToDevice(0), or read a coordinated job (num_consumers)"));
       }
       return Put(state, whole);
     });
@@ -369,7 +369,8 @@ absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save
     return absl::FailedPreconditionError(absl::StrCat(
         "state number ", save, " cannot be committed: it is not one of the last ",
         SavedStates::kMost, " that Save() returned since this iterator was made or restored, ",
-        "or elements were read ahead of it; save again and commit that state"));
+        "or a node after Distribute had read ahead when the state was saved; save again and commit "
+        "the new state"));
   }
   return CommitOf(save, *saved);
 }

@@ -98,7 +98,7 @@ class BlockLayout {
   BlockLayout() = default;
   // Returns the layout of these leaves, with `extension_bytes` of space for extensions (the sum of
   // the extensions' ExtensionBytes()). InvalidArgument for a negative dimension, a rank above 255,
-  // a ragged rank above kMaxRaggedRank, more than 2^60 values (dimensions of 0 not counted, as in
+  // a ragged rank above kMaxRaggedRank, 2^60 values or more (dimensions of 0 not counted, as in
   // NumPy), or strings and host-only parts of 4 GiB or more.
   static absl::StatusOr<BlockLayout> Of(absl::Span<const LeafLayout> leaves,
                                         size_t extension_bytes = 0);

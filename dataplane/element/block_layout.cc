@@ -27,7 +27,7 @@ size_t Times(size_t a, size_t b) {
 
 absl::Status TooLarge(size_t i, const char* what) {
   return absl::InvalidArgumentError(
-      absl::StrCat("an element is too large at its leaf ", i, ": ", what));
+      absl::StrCat("leaf ", i, " makes an element too large: ", what));
 }
 
 // Returns the number of values. The limit applies to the product of the dimensions other than 0,
@@ -43,7 +43,7 @@ absl::StatusOr<size_t> LayoutCount(const LeafLayout& leaf, size_t i) {
     empty = empty || dim == 0;
     if (dim != 0) count = Times(count, static_cast<size_t>(dim));
   }
-  if (count > kMaxCount) return TooLarge(i, "it has more than 2^60 values");
+  if (count > kMaxCount) return TooLarge(i, "the leaf has 2^60 values or more");
   return empty ? 0 : count;
 }
 
@@ -69,9 +69,9 @@ absl::StatusOr<BlockLayout> BlockLayout::Of(absl::Span<const LeafLayout> leaves,
     if (leaf.dtype == DType::kInvalid) continue;  // left out: an entry of zeros
     absl::StatusOr<size_t> count = LayoutCount(leaf, i);
     if (!count.ok()) return count.status();
-    if (leaf.dims.size() > 255) return TooLarge(i, "its rank is above 255");
+    if (leaf.dims.size() > 255) return TooLarge(i, "the leaf's rank is above 255");
     if (leaf.part_counts.size() > Tensor::kMaxRaggedRank)
-      return TooLarge(i, "it has more than 4 levels of rows");
+      return TooLarge(i, "the leaf has more than 4 levels of rows");
     LeafEntry entry = {};
     entry.dtype = static_cast<uint8_t>(leaf.dtype);
     entry.kind = static_cast<uint8_t>(leaf.kind);
@@ -95,12 +95,16 @@ absl::StatusOr<BlockLayout> BlockLayout::Of(absl::Span<const LeafLayout> leaves,
       entry.data_bytes = Times(*count, SizeOf(leaf.dtype));
       body += AlignUp(entry.data_bytes, kBlockAlignment);
     }
-    if (head > kMaxHeadBytes) return TooLarge(i, "its strings and row splits take 4 GiB or more");
-    if (body >= kMaxBytes) return TooLarge(i, "it has more than 2^62 bytes");
+    if (head > kMaxHeadBytes)
+      return TooLarge(i, "up to this leaf, the strings and row splits take 4 GiB or more");
+    if (body >= kMaxBytes)
+      return TooLarge(i, "up to this leaf, the values take 2^62 bytes or more");
     std::memcpy(&layout.image_[i * kEntryWords], &entry, sizeof(entry));
   }
-  if (head + extension_bytes > kMaxHeadBytes)
-    return TooLarge(leaves.size(), "with the extensions, its head takes 4 GiB or more");
+  if (head + extension_bytes > kMaxHeadBytes) {
+    return absl::InvalidArgumentError(
+        "an element is too large: with the extensions, its head takes 4 GiB or more");
+  }
   layout.used_head_bytes_ = head;
   layout.head_bytes_ = AlignUp(head + extension_bytes, kBlockAlignment);
   layout.body_bytes_ = body;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "control/sync/clock.h"
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
@@ -23,7 +24,7 @@ namespace {
 
 // "PSDI": distinguishes a state of a distributed iterator from other bytes.
 constexpr std::string_view kStateMagic = "PSDI";
-constexpr uint64_t kStateVersion = 2;
+constexpr uint64_t kStateVersion = 3;
 
 // Returns the seed of a pass from the seed of the first pass.
 uint64_t SeedOfPass(uint64_t seed, int64_t pass) {
@@ -31,9 +32,10 @@ uint64_t SeedOfPass(uint64_t seed, int64_t pass) {
 }
 
 std::string LayoutText(const DistributedDataset::Plan& plan) {
-  return absl::StrCat("process ", plan.group.process(), " of processes with ",
-                      absl::StrJoin(plan.group.replicas_of_process(), ", "), " replica(s), ",
-                      plan.pipelines.size(), " pipeline(s) each");
+  const absl::Span<const int> replicas = plan.group.replicas_of_process();
+  return absl::StrCat("process ", plan.group.process(), " of ", replicas.size(),
+                      " (replicas of each process: ", absl::StrJoin(replicas, ", "),
+                      "; pipelines of the process: ", plan.pipelines.size(), ")");
 }
 
 std::string_view BehindMagic(const State& state) {
@@ -89,7 +91,7 @@ absl::Status CheckOutside(std::string_view what) {
   return absl::FailedPreconditionError(
       absl::StrCat(std::string(what),
                    " was called inside a function passed to Run, where each replica would "
-                   "advance it separately; call it outside, and pass the values to Run"));
+                   "call it separately; call it outside that function"));
 }
 
 }  // namespace
@@ -212,8 +214,8 @@ absl::StatusOr<bool> StepIterator::GoesOn(bool any, bool all) {
   if (!any && !plan_->limited) return false;
   over_ = true;
   return absl::OutOfRangeError(
-      plan_->limited ? absl::StrCat("the data of this process ended at step ", step_, " of the ",
-                                    plan_->steps, " steps that all replicas make")
+      plan_->limited ? absl::StrCat("the data of this process ended at step ", step_,
+                                    ", but every replica must run ", plan_->steps, " steps")
                      : absl::StrCat("some replicas have no data for step ", step_,
                                     " while others do; partial_batches kError makes this an "
                                     "error"));

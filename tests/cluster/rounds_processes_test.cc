@@ -181,7 +181,7 @@ TEST(RoundsOfProcesses, AKilledTrainerIsSuspectedAndThenDead) {
   for (const std::string& answer : trainers.Hear(/*but=*/3)) {
     // Others may be late at that moment, and so may the trainer before it was killed.
     EXPECT_THAT(answer, AllOf(HasSubstr("UNAVAILABLE: "), HasSubstr(" cannot be given out: "),
-                              HasSubstr("consumer 3 is dead: not heard since ")));
+                              HasSubstr("consumer 3 is dead: not heard from since ")));
   }
   EXPECT_GT(Metric("penstock_dispatcher_events_total{event=\"consumer_suspected\"}"),
             suspected_before);

@@ -13,7 +13,7 @@ ROUNDS_BETWEEN_STATES = 50
 READ_BETWEEN_LEAVES = 20  # elements
 # Errors for readers whose job the dispatcher no longer knows as it was: it has another job, or an older journal.
 OF_ANOTHER_LIFE = ("not the one that this reader began with", "older copy of the journal", "is not known to this dispatcher",
-                   "it has lost its journal")
+                   "the dispatcher has lost its journal")
 
 
 # Errors for a reader that was declared dead before it committed the state that it had written.

@@ -122,10 +122,10 @@ bool OtherConsumers::Check(absl::Time now, absl::Duration waiting, const std::st
 std::string OtherConsumers::BlockingReason() const {
   std::vector<std::string> parts;
   for (const auto& [consumer, its] : lost_) {
-    parts.push_back(absl::StrCat(
-        "consumer ", consumer,
-        its.state == State::kDead ? " is dead: not heard since " : " is not heard since ",
-        TimeHeard(its), " (", its.why, ")"));
+    parts.push_back(absl::StrCat("consumer ", consumer,
+                                 its.state == State::kDead ? " is dead: not heard from since "
+                                                           : " has not been heard from since ",
+                                 TimeHeard(its), " (", its.why, ")"));
   }
   if (!waits_for_.empty()) parts.push_back(waits_for_);
   return absl::StrJoin(parts, "; ");

@@ -294,7 +294,8 @@ bool WorkerLinks::CheckReach(absl::Time now, const std::string& dispatcher, absl
   };
   check(no_worker_since_, [&](const std::string& timeout) {
     return absl::StrCat("no worker has served the iteration for ", timeout,
-                        ", according to the dispatcher at ", dispatcher, "; start a worker there");
+                        ", according to the dispatcher at ", dispatcher,
+                        "; start a worker that uses this dispatcher");
   });
   for (auto& [worker, link] : links_) {
     if (!link.wanted) continue;
@@ -319,7 +320,7 @@ std::string WorkerLinks::ProtocolOf(WorkerId worker) const {
 std::string WorkerLinks::OutOfReach(const std::string& dispatcher) const {
   if (no_worker_since_ != absl::InfiniteFuture()) {
     return absl::StrCat("a worker: the dispatcher at ", dispatcher,
-                        " has none for this job; start one there");
+                        " has none for this job; start a worker that uses this dispatcher");
   }
   for (const auto& [worker, link] : links_) {
     if (!link.wanted || link.down_since == absl::InfiniteFuture()) continue;

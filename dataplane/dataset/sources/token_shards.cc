@@ -69,9 +69,9 @@ absl::StatusOr<TokenFile> OpenTokens(Files& files, const std::stop_token& stop,
   const int64_t data = bytes.size() - windows.header_bytes;
   const auto token_bytes = static_cast<int64_t>(SizeOf(windows.dtype));
   if (data < 0 || data % token_bytes != 0) {
-    return absl::DataLossError(
-        absl::StrCat(name, " has ", bytes.size(), " bytes: without a header of ",
-                     windows.header_bytes, " that is not a whole number of ", Name(windows.dtype)));
+    return absl::DataLossError(absl::StrCat(
+        name, " has ", bytes.size(), " bytes; minus a header of ", windows.header_bytes,
+        " bytes, this is not a whole number of values of type ", Name(windows.dtype)));
   }
   return TokenFile{std::move(bytes), windows.header_bytes, data / token_bytes};
 }

@@ -28,11 +28,12 @@ constexpr char kName[] = "ucx";
 // NotFound with the reason if no RDMA device has a port that is up.
 absl::Status CheckDevices() {
   constexpr absl::string_view kSo =
-      "'ucx' needs one (ucx_lanes = tcp works without one, for tests); 'tcp' runs everywhere";
+      "'ucx' needs such a device (ucx_lanes = tcp works without one, for tests); 'tcp' runs "
+      "everywhere";
   const absl::StatusOr<std::vector<verbs::Device>> devices = verbs::ListDevices();
   if (!devices.ok()) {
     return absl::NotFoundError(
-        absl::StrCat("no RDMA device: ", devices.status().message(), "; ", kSo));
+        absl::StrCat("no usable RDMA device: ", devices.status().message(), "; ", kSo));
   }
   for (const verbs::Device& device : *devices) {
     for (const verbs::Port& port : device.ports) {
@@ -40,8 +41,8 @@ absl::Status CheckDevices() {
     }
   }
   return absl::NotFoundError(absl::StrCat(
-      "no RDMA device: ",
-      devices->empty() ? "the machine has none" : "none of them has a port that is up", "; ", kSo));
+      "no usable RDMA device: ",
+      devices->empty() ? "the machine has none" : "no device has a port that is up", "; ", kSo));
 }
 
 // NotFound if this process cannot use UCX, for any reason. After the first success, the ports are

@@ -49,10 +49,11 @@ TEST_F(SessionTest, AConsumerThatIsDeclaredDeadEndsTheWaitAtOnce) {
   dispatcher_.Say(Lost(3, /*dead=*/true));
   const absl::Status dead = session_->Next().status();
   EXPECT_EQ(dead.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(dead.message()),
-              ::testing::AllOf(
-                  HasSubstr("round 0 cannot be given out: consumer 3 is dead: not heard since "),
-                  HasSubstr("states of one step")));
+  EXPECT_THAT(
+      std::string(dead.message()),
+      ::testing::AllOf(
+          HasSubstr("round 0 cannot be given out: consumer 3 is dead: not heard from since "),
+          HasSubstr("states of one step")));
   EXPECT_EQ(events_->WaitFor("consumer_dead", absl::Minutes(1)).field("job"), "j");
   EXPECT_THAT(ProcessMetrics().Render(), HasSubstr("penstock_client_lost_consumers{job=\"j\"} 1"));
 }

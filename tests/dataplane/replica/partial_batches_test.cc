@@ -140,7 +140,8 @@ TEST(PartialBatches, DroppingCannotMakeStepsThatThereAreNot) {
   ASSERT_TRUE(it->Next().ok());
   const absl::Status status = it->Next().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("ended at step 1 of the 3 steps"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("ended at step 1, but every replica must run 3 steps"));
   EXPECT_FALSE(it->Next()->has_value());
 }
 

@@ -58,10 +58,10 @@ class FixedLengthReader final : public RecordReader {
 
   // Skips the rest of the file: `left` bytes that are not whole records. Returns DataLoss.
   absl::Status DoesNotFit(int64_t left) {
-    return file_.GiveUp(absl::DataLossError(
-        absl::StrCat(file_.name(), " has ", file_.position() + left, " bytes: without a header of ",
-                     format_.header_bytes, " and a footer of ", format_.footer_bytes,
-                     " that is not a whole number of records of ", format_.record_bytes)));
+    return file_.GiveUp(absl::DataLossError(absl::StrCat(
+        file_.name(), " has ", file_.position() + left, " bytes; minus a header of ",
+        format_.header_bytes, " bytes and a footer of ", format_.footer_bytes,
+        " bytes, this is not a whole number of records of ", format_.record_bytes, " bytes")));
   }
 
   BufferedFile file_;

@@ -176,7 +176,7 @@ class DiskStore final : public CacheStore {
     if (demanded_.value_or(own_.key) == own_.key) return false;
     return absl::FailedPreconditionError(
         absl::StrCat("the position was saved while reading the cache ", name_, ", but ",
-                     std::string(why), "; put that file back, or start from the beginning"));
+                     std::string(why), "; put the earlier file back, or start from the beginning"));
   }
 
   // Returns whether this partition has the splits that the elements were made from. It requests

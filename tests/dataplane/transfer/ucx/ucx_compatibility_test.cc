@@ -84,7 +84,7 @@ TEST(Lanes, WithoutADeviceRdmaSaysSo) {
   const auto listener = (*FindTransport("ucx"))->Listen({}, nullptr);
   EXPECT_EQ(listener.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(listener.status().message()),
-              AllOf(HasSubstr("no RDMA device: "), HasSubstr("ucx_lanes = tcp")));
+              AllOf(HasSubstr("no usable RDMA device: "), HasSubstr("ucx_lanes = tcp")));
 }
 
 }  // namespace
