@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/span.h"
 #include "control/sync/clock.h"
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
@@ -24,18 +23,18 @@ namespace {
 
 // "PSDI": distinguishes a state of a distributed iterator from other bytes.
 constexpr std::string_view kStateMagic = "PSDI";
-constexpr uint64_t kStateVersion = 3;
+constexpr uint64_t kStateVersion = 2;
 
 // Returns the seed of a pass from the seed of the first pass.
 uint64_t SeedOfPass(uint64_t seed, int64_t pass) {
   return pass == 0 ? seed : Fingerprint(static_cast<uint64_t>(pass), Fingerprint(seed));
 }
 
+// Saved in states and compared when they are restored, so the wording is part of their format.
 std::string LayoutText(const DistributedDataset::Plan& plan) {
-  const absl::Span<const int> replicas = plan.group.replicas_of_process();
-  return absl::StrCat("process ", plan.group.process(), " of ", replicas.size(),
-                      " (replicas of each process: ", absl::StrJoin(replicas, ", "),
-                      "; pipelines of the process: ", plan.pipelines.size(), ")");
+  return absl::StrCat("process ", plan.group.process(), " of processes with ",
+                      absl::StrJoin(plan.group.replicas_of_process(), ", "), " replica(s), ",
+                      plan.pipelines.size(), " pipeline(s) each");
 }
 
 std::string_view BehindMagic(const State& state) {
@@ -91,7 +90,8 @@ absl::Status CheckOutside(std::string_view what) {
   return absl::FailedPreconditionError(
       absl::StrCat(std::string(what),
                    " was called inside a function passed to Run, where each replica would "
-                   "call it separately; call it outside that function"));
+                   "call it separately; call it outside that function, and pass the values to "
+                   "Run"));
 }
 
 }  // namespace
