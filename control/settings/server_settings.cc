@@ -110,6 +110,9 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"python-allow", &config.python_allow,
        "Modules, separated by commas, that Python functions may come from, by import path only; "
        "empty means any module, and functions sent by value too."},
+      {"python-env", &config.python_env,
+       "Environment variables, separated by commas, that Python functions may read besides PATH, "
+       "HOME, PYTHON*, LANG, LC_*, LD_*, OMP_* and the like."},
       {"files-allow", &config.files_allow,
        "Folders, files and prefixes of URLs, separated by commas, that datasets may read; empty "
        "means all files of this user if --host is loopback, and otherwise none."},

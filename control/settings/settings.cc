@@ -132,6 +132,79 @@ absl::Status UnknownKey(const std::string& place, const std::string& key, std::s
                                                  absl::StrJoin(known, ", ")));
 }
 
+// Returns an error if `setting` has an empty value that it may not have. `place` is where the value
+// came from.
+absl::Status CheckNotEmpty(const Setting& setting, const std::string& place) {
+  const auto* const* text = std::get_if<std::string*>(&setting.target);
+  if (setting.may_be_empty || text == nullptr || !(**text).empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(place, " is empty; give ", KeyOf(setting.name),
+                                                 " a value, or leave it out altogether"));
+}
+
+// The variable from which a setting gets its value, and this value.
+struct Variable {
+  std::string name;
+  std::string text;
+};
+
+std::optional<Variable> FindVariable(std::string_view section, const Setting& setting,
+                                     const Environment& environment) {
+  for (const char* name : {setting.name, setting.old_name}) {
+    if (name == nullptr) continue;
+    const std::string variable = VariableOf(section, name);
+    const std::optional<std::string> text = environment(variable);
+    if (text.has_value() && !(text->empty() && setting.may_be_empty)) {
+      return Variable{variable, *text};
+    }
+  }
+  return std::nullopt;
+}
+
+// Sets the settings that are not in `settled` from the environment, and adds them to it.
+absl::Status SettleFromEnvironment(std::string_view section, const std::vector<Setting>& settings,
+                                   const Environment& environment, std::set<std::string>& settled,
+                                   Sources& sources) {
+  for (const Setting& setting : settings) {
+    if (settled.contains(setting.name)) continue;
+    const std::optional<Variable> found = FindVariable(section, setting, environment);
+    if (!found.has_value()) continue;
+    if (found->text.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(found->name, " is empty; give it a value, or unset it"));
+    }
+    if (!SetFromText(setting.target, found->text)) {
+      return absl::InvalidArgumentError(absl::StrCat(found->name, " is '", found->text,
+                                                     "', but must be ", TypeOf(setting.target)));
+    }
+    sources[setting.name] = found->name;
+    settled.insert(setting.name);
+  }
+  return absl::OkStatus();
+}
+
+// Sets the settings that are not in `settled` from a section of the file `path`.
+absl::Status SettleFromSection(const TomlSection& section, const std::vector<Setting>& settings,
+                               const std::string& path, const std::set<std::string>& settled,
+                               Sources& sources) {
+  for (const TomlEntry& entry : section.entries) {
+    const std::string place = absl::StrCat(path, ":", entry.line);
+    const auto setting = std::find_if(settings.begin(), settings.end(), [&](const Setting& row) {
+      return KeyOf(row.name) == entry.key ||
+             (row.old_name != nullptr && KeyOf(row.old_name) == entry.key);
+    });
+    if (setting == settings.end()) return UnknownKey(place, entry.key, section.name, settings);
+    if (settled.contains(setting->name)) continue;
+    if (!Set(setting->target, entry.value)) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": ", entry.key, " is ",
+                                                     TypeOf(entry.value), ", but must be ",
+                                                     TypeOf(setting->target)));
+    }
+    RETURN_IF_ERROR(CheckNotEmpty(*setting, absl::StrCat(place, ": ", entry.key)));
+    sources[setting->name] = place;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string KeyOf(std::string_view name) {
@@ -148,7 +221,7 @@ std::string VariableOf(std::string_view section, std::string_view name) {
 Environment ProcessEnvironment() {
   return [](const std::string& variable) -> std::optional<std::string> {
     const char* value = std::getenv(variable.c_str());
-    if (value == nullptr || *value == '\0') return std::nullopt;
+    if (value == nullptr) return std::nullopt;
     return value;
   };
 }
@@ -159,42 +232,17 @@ absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setti
   Sources sources;
   std::set<std::string> settled = given;
   for (const Setting& setting : settings) {
-    if (settled.contains(setting.name)) continue;
-    std::string variable = VariableOf(section, setting.name);
-    std::optional<std::string> text = environment(variable);
-    if (!text.has_value() && setting.old_name != nullptr) {
-      variable = VariableOf(section, setting.old_name);
-      text = environment(variable);
-    }
-    if (!text.has_value()) continue;
-    if (!SetFromText(setting.target, *text)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(variable, " is '", *text, "', but must be ", TypeOf(setting.target)));
-    }
-    sources[setting.name] = variable;
-    settled.insert(setting.name);
+    if (!given.contains(setting.name)) continue;
+    RETURN_IF_ERROR(CheckNotEmpty(setting, absl::StrCat("--", setting.name)));
   }
+  RETURN_IF_ERROR(SettleFromEnvironment(section, settings, environment, settled, sources));
   if (path.empty()) path = environment(kFileVariable).value_or("");
   if (path.empty()) return sources;
   ASSIGN_OR_RETURN(const std::vector<TomlSection> sections, ReadToml(path));
   RETURN_IF_ERROR(CheckSections(path, sections));
   for (const TomlSection& each : sections) {
     if (each.name != section) continue;
-    for (const TomlEntry& entry : each.entries) {
-      const std::string place = absl::StrCat(path, ":", entry.line);
-      const auto setting = std::find_if(settings.begin(), settings.end(), [&](const Setting& row) {
-        return KeyOf(row.name) == entry.key ||
-               (row.old_name != nullptr && KeyOf(row.old_name) == entry.key);
-      });
-      if (setting == settings.end()) return UnknownKey(place, entry.key, section, settings);
-      if (settled.contains(setting->name)) continue;
-      if (!Set(setting->target, entry.value)) {
-        return absl::InvalidArgumentError(absl::StrCat(place, ": ", entry.key, " is ",
-                                                       TypeOf(entry.value), ", but must be ",
-                                                       TypeOf(setting->target)));
-      }
-      sources[setting->name] = place;
-    }
+    RETURN_IF_ERROR(SettleFromSection(each, settings, path, settled, sources));
   }
   return sources;
 }

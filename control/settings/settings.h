@@ -33,6 +33,9 @@ struct Setting {
   const char* help;
   // The setting's name in the previous release, which is accepted too; nullptr if it was the same.
   const char* old_name = nullptr;
+  // False: an empty value is an error. Else a variable that a script left unset, as in
+  // `--tls-certificate "$CERTIFICATE"`, would silently switch protection off.
+  bool may_be_empty = true;
 };
 
 // Returns the setting's key in a file, such as client_timeout_ms.
@@ -44,7 +47,7 @@ PENSTOCK_EXPORT std::string KeyOf(std::string_view name);
 // settings of TLS.
 std::string VariableOf(std::string_view section, std::string_view name);
 
-// Returns the value of a variable; nullopt if the variable is empty or not set.
+// Returns the value of a variable, which may be empty; nullopt if the variable is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& variable)>;
 Environment ProcessEnvironment();
 
@@ -58,8 +61,9 @@ inline constexpr char kFileVariable[] = "PENSTOCK_CONFIG";
 // Gives each of `settings` that is not in `given` its value from the environment or, if the
 // variable is not set, from [section] of the file `path` (empty: the file that PENSTOCK_CONFIG
 // names, if set). A list is written with commas in the environment, and as an array in the file.
-// InvalidArgument for a value or key that is not valid, with its place and, for an unknown key, the
-// known keys. NotFound if the file cannot be read.
+// An empty variable counts as not set. InvalidArgument for a value or key that is not valid, with
+// its place and, for an unknown key, the known keys; also for an empty value of a setting that may
+// not be empty. NotFound if the file cannot be read.
 absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setting>& settings,
                                const std::set<std::string>& given, std::string path,
                                const Environment& environment);

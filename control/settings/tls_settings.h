@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "control/settings/settings.h"
 #include "penstock/tls.h"
 
@@ -16,5 +17,7 @@ Setting TokenSettingOf(TlsConfig& tls);
 std::vector<Setting> TlsSettingsOf(TlsConfig& tls);
 // Adds to `settings` the TLS settings that only servers have.
 void AddServerTlsSettings(TlsConfig& tls, std::vector<Setting>& settings);
+// For clients: InvalidArgument if the environment contains a TLS setting that only servers have.
+absl::Status RefuseServerTls(const Environment& environment);
 
 }  // namespace penstock

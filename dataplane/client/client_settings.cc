@@ -32,6 +32,7 @@ std::vector<Setting> SettingsOf(ClientSettings& settings) {
 }
 
 absl::StatusOr<ClientSettings> ReadClientSettings(const Environment& environment) {
+  RETURN_IF_ERROR(RefuseServerTls(environment));
   ClientSettings settings;
   ASSIGN_OR_RETURN(settings.sources, Settle("client", SettingsOf(settings), {}, "", environment));
   if (const int count = settings.tcp.connections;

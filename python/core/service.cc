@@ -193,6 +193,10 @@ void SetByKey(const std::vector<Setting>& settings, const std::string& what,
                        out->append(KeyOf(known.name));
                      })));
   }
+  if (!setting->may_be_empty && py::isinstance<py::str>(value) && py::len(value) == 0) {
+    throw py::value_error(
+        absl::StrCat(what, ": ", name, " is empty; give it a value, or leave it out"));
+  }
   try {
     SetFrom(*setting, value);
   } catch (const py::cast_error&) {
@@ -201,13 +205,23 @@ void SetByKey(const std::vector<Setting>& settings, const std::string& what,
   }
 }
 
-// Sets the settings that begin with "tls_" from a dict.
+// Sets the settings that begin with "tls_" from a dict. A dict that sets nothing is an error, since
+// the server would serve in plain text.
 void SetTls(const std::vector<Setting>& settings, const std::string& what, py::handle tls) {
   if (!py::isinstance<py::dict>(tls)) {
     throw py::type_error(absl::StrCat(what, ": tls must be a dict, not ",
                                       std::string(py::repr(tls.cast<py::object>()))));
   }
+  if (tls.cast<py::dict>().empty()) {
+    throw py::value_error(
+        absl::StrCat(what, ": tls is empty; give \"certificate\" and \"key\", or leave out tls"));
+  }
   for (const auto& [name, value] : tls.cast<py::dict>()) {
+    if (!py::isinstance<py::str>(name)) {
+      throw py::type_error(absl::StrCat(what, ": tls has the key ",
+                                        std::string(py::repr(name.cast<py::object>())),
+                                        ", which is not a string"));
+    }
     SetByKey(settings, what, absl::StrCat("tls_", py::cast<std::string>(name)), value);
   }
 }

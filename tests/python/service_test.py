@@ -13,6 +13,7 @@ from sanitizer import MAY_FORK_BESIDE_THREADS
 from service_cluster import Cluster
 
 _core = ps._core
+errors = ps.errors
 service = ps.data.service
 
 
@@ -105,6 +106,7 @@ class Servers(unittest.TestCase):
 import os, sys, threading
 import penstock as ps
 _core = ps._core
+errors = ps.errors
 service = ps.data.service
 dispatcher = service.DispatchServer()
 worker = service.WorkerServer(service.WorkerConfig(dispatcher._address, heartbeat_interval_ms=100))
@@ -178,6 +180,26 @@ class Arguments(unittest.TestCase):
                 service.DispatchServer(service.DispatcherConfig(tls=tls))
         with self.assertRaisesRegex(ValueError, "DispatcherConfig has no 'tls_cert'; there is host, port"):
             service.DispatchServer(service.DispatcherConfig(tls={"cert": "x"}))
+        for tls, error, text in (
+            ({}, ValueError, "DispatcherConfig: tls is empty"),
+            ({1: "x"}, TypeError, "tls has the key 1, which is not a string"),
+            ({"certificate": ""}, ValueError, "tls_certificate is empty"),
+            ({"certificate": None}, TypeError, "tls_certificate cannot be None"),
+            ({"mutual": "yes"}, TypeError, "tls_mutual cannot be 'yes'"),
+            ({"mutual": True}, errors.InvalidArgumentError, "tls_mutual needs tls_ca"),
+            ({"ca": "/x/ca.pem"}, errors.InvalidArgumentError, "tls_ca is given to a server that has no certificate"),
+            ({"key": "/x/key.pem"}, errors.InvalidArgumentError, "tls_certificate and tls_key belong together"),
+            ({"certificate": "/x/a.pem"}, errors.InvalidArgumentError, "tls_certificate and tls_key belong together"),
+            ({"certificate": "/x/a.pem", "key": "/x/a.key"}, errors.NotFoundError, "tls_certificate: cannot open /x/a.pem"),
+        ):
+            with self.subTest(tls=tls), self.assertRaisesRegex(error, text):
+                service.DispatchServer(service.DispatcherConfig(tls=tls))
+        for service_address, tls, text in (
+            ("grpc://localhost:1", {"ca": "/x/ca.pem"}, "is reached in plain text; give \"grpcs://localhost:1\""),
+            ("grpcs://localhost:1", {"ca": "/x/ca.pem"}, "needs tls_certificate and tls_key"),
+        ):
+            with self.subTest(tls=tls), self.assertRaisesRegex(errors.InvalidArgumentError, text):
+                service.WorkerServer(service.WorkerConfig(service_address, tls=tls))
         with self.assertRaisesRegex(TypeError, "DispatcherConfig: port cannot be 'x'"):
             service.DispatchServer(service.DispatcherConfig(port="x"))
 

@@ -98,7 +98,7 @@ std::string S3Account::FromFiles(const std::string& key) const {
 
 std::string S3Account::FromEnvironment(std::initializer_list<const char*> variables) const {
   for (const char* variable : variables) {
-    if (const auto value = environment_(variable); value.has_value()) return *value;
+    if (const auto value = environment_(variable); !value.value_or("").empty()) return *value;
   }
   return "";
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "control/settings/tls_settings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -176,6 +177,51 @@ TEST_F(SettingsTest, AWrongTypeNamesItsPlaceAndTheRightOne) {
   EXPECT_THAT(Complaint("[worker]\njournal = 1\n"), HasSubstr("journal is 1, but must be true"));
   environment_ = {{"PENSTOCK_WORKER_PORT", "many"}};
   EXPECT_EQ(Complaint(""), "PENSTOCK_WORKER_PORT is 'many', but must be a whole number");
+}
+
+// Otherwise `--tls-certificate "$CERTIFICATE"` would serve in plain text if the variable is not
+// set.
+TEST_F(SettingsTest, TlsSettingsMayNotBeEmpty) {
+  TlsConfig tls;
+  std::vector<Setting> settings = TlsSettingsOf(tls);
+  settings.push_back(TokenSettingOf(tls));
+  const auto settle = [&](const Environment& environment, const std::set<std::string>& given,
+                          const std::string& path) {
+    tls = {};
+    return std::string(Settle("worker", settings, given, path, environment).status().message());
+  };
+  const Environment none = [](const std::string&) { return std::nullopt; };
+  for (const Setting& setting : settings) {
+    const std::string key = KeyOf(setting.name);
+    const std::string variable = VariableOf("worker", setting.name);
+    const Environment empty = [&](const std::string& name) -> std::optional<std::string> {
+      if (name == variable) return "";
+      return std::nullopt;
+    };
+    EXPECT_EQ(settle(empty, {}, ""), variable + " is empty; give it a value, or unset it");
+    EXPECT_EQ(settle(none, {setting.name}, ""), std::string("--") + setting.name +
+                                                    " is empty; give " + key +
+                                                    " a value, or leave it out altogether");
+    WriteFile("[worker]\n" + key + " = \"\"\n");
+    EXPECT_THAT(settle(none, {}, path_), HasSubstr(Place(2) + ": " + key + " is empty"));
+    EXPECT_EQ(settle(none, {}, ""), "");
+  }
+}
+
+TEST_F(SettingsTest, AnEmptyVariableOfAnotherSettingCountsAsUnset) {
+  environment_ = {{"PENSTOCK_DATA_TRANSFER_PROTOCOL", ""}, {"PENSTOCK_WORKER_PORT", ""}};
+  ASSERT_TRUE(SettleIt().ok());
+  EXPECT_EQ(config_.protocol, "auto");
+  EXPECT_EQ(config_.port, 5050);
+}
+
+TEST_F(SettingsTest, AClientRefusesTheTlsSettingOfServers) {
+  EXPECT_TRUE(RefuseServerTls([](const std::string&) { return std::nullopt; }).ok());
+  const absl::Status refused = RefuseServerTls([](const std::string& variable) {
+    return variable == "PENSTOCK_TLS_MUTUAL" ? std::optional<std::string>("true") : std::nullopt;
+  });
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("PENSTOCK_TLS_MUTUAL is set"));
 }
 
 TEST_F(SettingsTest, AVariableNamesItsProgramOnce) {
