@@ -1,93 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/rpc/credentials.h"
 
-#include <openssl/err.h>
-#include <openssl/ssl.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
 
-#include "absl/strings/str_cat.h"
-#include "control/env/disk.h"
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {
 
-absl::StatusOr<std::string> ReadFile(const char* setting, const std::string& path) {
-  if (path.empty()) return std::string();
-  absl::StatusOr<std::string> text = LocalDisk().Read(path);
-  if (text.ok()) return text;
-  return absl::NotFoundError(absl::StrCat(setting, ": ", text.status().message()));
-}
+// Gives gRPC the files of one port at each handshake. gRPC's C++ interface takes them once; its C
+// interface takes a callback.
+class Fetcher {
+ public:
+  explicit Fetcher(std::shared_ptr<TlsFiles> files) : files_(std::move(files)) {}
 
-absl::Status Refused(const char* setting, const std::string& path, const char* what) {
-  char why[256] = "unknown reason";
-  if (const unsigned long error = ERR_peek_last_error(); error != 0) {
-    ERR_error_string_n(error, why, sizeof why);
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* fetcher, grpc_ssl_server_certificate_config** config) {
+    return static_cast<Fetcher*>(fetcher)->Fetch(config);
   }
-  ERR_clear_error();
-  return absl::InvalidArgumentError(
-      absl::StrCat(setting, ": '", path, "' is not ", what, " in PEM: ", why));
-}
 
-// Checks the files here, because gRPC would report only that it cannot serve or cannot connect.
-absl::Status CheckFiles(const TlsConfig& tls) {
-  if (tls.certificate.empty() != tls.key.empty()) {
-    return absl::InvalidArgumentError(
-        "tls_certificate and tls_key belong together; only one of them is given");
+ private:
+  grpc_ssl_certificate_config_reload_status Fetch(grpc_ssl_server_certificate_config** config) {
+    MutexLock lock(mu_);
+    Pem latest = files_->Latest();
+    if (served_ == latest) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    const grpc_ssl_pem_key_cert_pair pair = {latest.key.c_str(), latest.certificate.c_str()};
+    *config = grpc_ssl_server_certificate_config_create(
+        latest.ca.empty() ? nullptr : latest.ca.c_str(), &pair, 1);
+    served_ = std::move(latest);
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
-  const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_method()),
-                                                             SSL_CTX_free);
-  ERR_clear_error();
-  if (!tls.ca.empty() &&
-      SSL_CTX_load_verify_locations(context.get(), tls.ca.c_str(), nullptr) != 1) {
-    return Refused("tls_ca", tls.ca, "a certificate");
-  }
-  if (tls.certificate.empty()) return absl::OkStatus();
-  if (SSL_CTX_use_certificate_chain_file(context.get(), tls.certificate.c_str()) != 1) {
-    return Refused("tls_certificate", tls.certificate, "a certificate");
-  }
-  // OpenSSL also compares the key with the certificate here.
-  if (SSL_CTX_use_PrivateKey_file(context.get(), tls.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return Refused("tls_key", tls.key,
-                   absl::StrCat("the key of the certificate '", tls.certificate, "'").c_str());
-  }
-  return absl::OkStatus();
-}
 
-struct Pem {
-  std::string ca;
-  std::string certificate;
-  std::string key;
+  const std::shared_ptr<TlsFiles> files_;
+  Mutex mu_;
+  std::optional<Pem> served_ GUARDED_BY(mu_);  // the content that gRPC has; nullopt: none yet
 };
 
-absl::StatusOr<Pem> Read(const TlsConfig& tls) {
-  Pem pem;
-  ASSIGN_OR_RETURN(pem.ca, ReadFile("tls_ca", tls.ca));
-  ASSIGN_OR_RETURN(pem.certificate, ReadFile("tls_certificate", tls.certificate));
-  ASSIGN_OR_RETURN(pem.key, ReadFile("tls_key", tls.key));
-  RETURN_IF_ERROR(CheckFiles(tls));
-  return pem;
-}
+class ReloadingServerCredentials final : public grpc::ServerCredentials {
+ public:
+  ReloadingServerCredentials(std::shared_ptr<TlsFiles> files, bool mutual)
+      : files_(std::move(files)), mutual_(mutual) {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    auto* const fetcher = new Fetcher(files_);
+    grpc_server_credentials* const credentials = grpc_ssl_server_credentials_create_with_options(
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            mutual_ ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                    : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+            &Fetcher::Fetch, fetcher));
+    // A server may outlive this object. gRPC calls no `process` here, and calls `destroy` when
+    // nothing uses the credentials any more.
+    grpc_server_credentials_set_auth_metadata_processor(
+        credentials, {.process = nullptr,
+                      .destroy = [](void* unused) { delete static_cast<Fetcher*>(unused); },
+                      .state = fetcher});
+    const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
+    grpc_server_credentials_release(credentials);
+    return port;
+  }
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {}  // not used
+
+  const std::shared_ptr<TlsFiles> files_;
+  const bool mutual_;
+};
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsConfig& tls) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(
+    const TlsConfig& tls, std::shared_ptr<EventLog> events) {
   if (tls.mutual && (tls.ca.empty() || tls.certificate.empty())) {
     return absl::InvalidArgumentError(
         "tls_mutual needs tls_ca, the authorities whose certificates are accepted, and "
         "tls_certificate with tls_key, the server's own certificate and key");
   }
-  if (tls.certificate.empty() && tls.key.empty()) return grpc::InsecureServerCredentials();
-  ASSIGN_OR_RETURN(Pem pem, Read(tls));
-  grpc::SslServerCredentialsOptions options(
-      tls.mutual ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                 : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  options.pem_root_certs = std::move(pem.ca);
-  options.pem_key_cert_pairs.push_back({std::move(pem.key), std::move(pem.certificate)});
-  return grpc::SslServerCredentials(options);
+  if (tls.certificate.empty() && tls.key.empty()) {
+    if (tls.ca.empty()) return grpc::InsecureServerCredentials();
+    return absl::InvalidArgumentError(
+        "tls_ca is given to a server that has no certificate, so it would serve in plain text; "
+        "give tls_certificate and tls_key too, or leave out tls_ca");
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<TlsFiles> files, TlsFiles::Open(tls, std::move(events)));
+  return std::make_shared<ReloadingServerCredentials>(std::move(files), tls.mutual);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ChannelCredentials(const TlsConfig& tls) {
-  ASSIGN_OR_RETURN(Pem pem, Read(tls));
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(Pem pem) {
   return grpc::SslCredentials({.pem_root_certs = std::move(pem.ca),
                                .pem_private_key = std::move(pem.key),
                                .pem_cert_chain = std::move(pem.certificate)});

@@ -8,18 +8,20 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "control/observe/event_log.h"
+#include "control/rpc/tls_files.h"
 #include "penstock/tls.h"
 
 namespace penstock::control {
 
-// Both functions return NotFound for a file that cannot be read. They return InvalidArgument for a
-// file with unexpected content, for a key that does not match the certificate, and if only one of
-// key and certificate is given.
-
-// Returns insecure credentials if `tls` has no certificate. InvalidArgument if the server requires
-// clients' certificates but has no certificate or no `ca`.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsConfig& tls);
-// Returns the TLS credentials of a client.
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ChannelCredentials(const TlsConfig& tls);
+// Returns insecure credentials if `tls` has no certificate. Otherwise each new connection gets the
+// files' latest content (tls_files.h). InvalidArgument if the server requires clients' certificates
+// but has no certificate or no `ca`, and if it has a `ca` but no certificate; also the errors of
+// TlsFiles::Open().
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(
+    const TlsConfig& tls, std::shared_ptr<EventLog> events = StderrEventLog());
+// Returns the TLS credentials of a client. A channel keeps the content with which it was made, also
+// for later connections.
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(Pem pem);
 
 }  // namespace penstock::control

@@ -13,6 +13,7 @@
 #include "control/stub/retry.h"
 #include "control/stub/target.h"
 #include "control/sync/clock.h"
+#include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -39,13 +40,46 @@ grpc::ChannelArguments ChannelSettings() {
   return arguments;
 }
 
+// A channel and the stub of its calls.
+struct Connection {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<wire::Dispatcher::Stub> stub;
+};
+
+// Makes the connections to a dispatcher. Any thread may call any method.
+class Connections {
+ public:
+  // `files`: null for plain text.
+  Connections(std::string address, std::shared_ptr<TlsFiles> files)
+      : address_(std::move(address)), files_(std::move(files)) {}
+
+  // Returns the latest connection, or a new one if the TLS files have changed since it was made.
+  // Streams and calls that use an earlier connection keep it until they end.
+  std::shared_ptr<const Connection> Latest() {
+    Pem pem = files_ == nullptr ? Pem() : files_->Latest();
+    MutexLock lock(mu_);
+    if (latest_ != nullptr && pem_ == pem) return latest_;
+    pem_ = std::move(pem);
+    const auto credentials =
+        files_ == nullptr ? grpc::InsecureChannelCredentials() : ChannelCredentials(pem_);
+    auto channel = grpc::CreateCustomChannel(address_, credentials, ChannelSettings());
+    auto stub = wire::Dispatcher::NewStub(channel);
+    latest_ = std::make_shared<Connection>(Connection{std::move(channel), std::move(stub)});
+    return latest_;
+  }
+
+ private:
+  const std::string address_;
+  const std::shared_ptr<TlsFiles> files_;
+  Mutex mu_;
+  Pem pem_ GUARDED_BY(mu_);
+  std::shared_ptr<const Connection> latest_ GUARDED_BY(mu_);
+};
+
 class GrpcDispatcherStub final : public DispatcherStub {
  public:
-  GrpcDispatcherStub(std::string address,
-                     const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-      : address_(std::move(address)),
-        channel_(grpc::CreateCustomChannel(address_, credentials, ChannelSettings())),
-        stub_(wire::Dispatcher::NewStub(channel_)) {}
+  GrpcDispatcherStub(std::string address, std::shared_ptr<TlsFiles> files)
+      : address_(std::move(address)), connections_(address_, std::move(files)) {}
   ~GrpcDispatcherStub() override { Stop(); }
 
   const std::string& address() const override { return address_; }
@@ -149,9 +183,10 @@ class GrpcDispatcherStub final : public DispatcherStub {
   std::unique_ptr<Session<Up>> Open(const char* method, Events* events) {
     return std::make_unique<StreamSession<Stream, Up>>(
         Stream::Open(events, [&](grpc::ClientContext* context, auto* reactor) {
-          grpc::TemplatedGenericStub<WireUp, grpc::ByteBuffer>(channel_).PrepareBidiStreamingCall(
-              context, absl::StrCat("/", wire::Dispatcher::service_full_name(), "/", method), {},
-              reactor);
+          grpc::TemplatedGenericStub<WireUp, grpc::ByteBuffer>(connections_.Latest()->channel)
+              .PrepareBidiStreamingCall(
+                  context, absl::StrCat("/", wire::Dispatcher::service_full_name(), "/", method),
+                  {}, reactor);
         }));
   }
 
@@ -178,15 +213,15 @@ class GrpcDispatcherStub final : public DispatcherStub {
                 grpc::ClientContext context;
                 context.set_deadline(absl::ToChronoTime(WallTime() + left));
                 std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-                return FromGrpc(((*stub_).*method)(&context, request, &answer));
+                const std::shared_ptr<const Connection> connection = connections_.Latest();
+                return FromGrpc(((*connection->stub).*method)(&context, request, &answer));
               });
     if (!status.ok()) return status;
     return answer;
   }
 
   const std::string address_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<wire::Dispatcher::Stub> stub_;
+  Connections connections_;
   std::stop_source stop_;
 };
 
@@ -195,16 +230,16 @@ class GrpcDispatcherStub final : public DispatcherStub {
 absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service,
                                                                      const TlsConfig& tls) {
   ASSIGN_OR_RETURN(Target target, ParseTarget(service));
-  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  std::shared_ptr<TlsFiles> files;
   if (target.tls()) {
-    ASSIGN_OR_RETURN(credentials, ChannelCredentials(tls));
+    ASSIGN_OR_RETURN(files, TlsFiles::Open(tls));
   } else if (!tls.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("TLS is configured, but the service \"", std::string(service),
                      "\" is reached in plain text; give \"grpcs://", target.address, "\""));
   }
   PrepareGrpc();
-  return std::make_unique<GrpcDispatcherStub>(std::move(target.address), credentials);
+  return std::make_unique<GrpcDispatcherStub>(std::move(target.address), std::move(files));
 }
 
 }  // namespace penstock::control

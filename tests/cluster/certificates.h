@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -38,6 +39,12 @@ class Authority {
                          Path("ca.key"), " -in ", Path("request"), " -extfile ", Path("names"),
                          " -out ", tls.certificate));
     return tls;
+  }
+
+  // Gives the files of `from` the names of `to`'s, as a program that renews certificates does.
+  static void Replace(const TlsConfig& to, const TlsConfig& from) {
+    EXPECT_EQ(std::rename(from.key.c_str(), to.key.c_str()), 0);
+    EXPECT_EQ(std::rename(from.certificate.c_str(), to.certificate.c_str()), 0);
   }
 
  private:

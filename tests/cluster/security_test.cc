@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unauthenticated peers get nothing: at each port and socket of a cluster, and over TLS.
+#include <cstdio>
+#include <fstream>
+
 #include "control/stub/dispatcher_stub.h"
 #include "dataplane/transfer/transport.h"
 #include "tests/cluster/cluster.h"
@@ -37,9 +40,12 @@ class SecureCluster : public testing::Test {
 
   // A trainer with this TLS, which it reads from its environment.
   DistributeOptions Options(const TlsConfig& tls, std::string protocol) const {
-    setenv("PENSTOCK_TLS_CA", tls.ca.c_str(), 1);
-    setenv("PENSTOCK_TLS_CERTIFICATE", tls.certificate.c_str(), 1);
-    setenv("PENSTOCK_TLS_KEY", tls.key.c_str(), 1);
+    const auto set = [](const char* variable, const std::string& value) {
+      value.empty() ? unsetenv(variable) : setenv(variable, value.c_str(), 1);
+    };
+    set("PENSTOCK_TLS_CA", tls.ca);
+    set("PENSTOCK_TLS_CERTIFICATE", tls.certificate);
+    set("PENSTOCK_TLS_KEY", tls.key);
     return {.service = dispatcher_->target(),
             .data_transfer_protocol = std::move(protocol),
             .timeout = absl::Seconds(20)};
@@ -129,12 +135,167 @@ TEST_F(SecureCluster, PagesNeedTheToken) {
   ExpectPagesAskForTheToken(worker_->metrics_port());
 }
 
+// --- Certificates replaced while the servers run ---------------------------------
+
+// Returns the subject of the certificate that a server shows to a new connection.
+std::string SubjectShownAt(const std::string& host_and_port) {
+  const std::string command =
+      absl::StrCat("openssl s_client -connect ", host_and_port, " -alpn h2 </dev/null 2>/dev/null",
+                   " | openssl x509 -noout -subject 2>&1");
+  std::FILE* const output = popen(command.c_str(), "r");
+  char line[256] = "";
+  while (std::fgets(line, sizeof line, output) != nullptr) {
+  }
+  pclose(output);
+  return line;
+}
+
+// A trainer that stops after half of the numbers until it may go on.
+class HalfwayTrainer {
+ public:
+  static constexpr int64_t kCount = 2000;
+
+  explicit HalfwayTrainer(const DistributeOptions& options)
+      : it_(IteratorOf(Dataset::Range(kCount).Distribute(options))) {
+    while (read_.size() < kCount / 2) ReadOne();
+  }
+  std::vector<int64_t> ReadTheRest() {
+    while (ReadOne()) {
+    }
+    return Sorted(read_);
+  }
+
+ private:
+  bool ReadOne() {
+    absl::StatusOr<std::optional<Element>> element = it_.Next();
+    EXPECT_TRUE(element.ok()) << element.status();
+    if (!element.ok() || !element->has_value()) return false;
+    read_.push_back((*element)->tensor(0).scalar<int64_t>());
+    return true;
+  }
+
+  Iterator it_;
+  std::vector<int64_t> read_;
+};
+
+TEST_F(SecureCluster, ACertificateIsReplacedWhileFourTrainersRead) {
+  const TlsConfig tls = Ours().Issue("first");
+  Start(tls);
+  const TlsConfig trusts = {.ca = Ours().ca()};
+  std::vector<std::unique_ptr<HalfwayTrainer>> trainers;
+  for (int i = 0; i < 4; ++i) {
+    trainers.push_back(std::make_unique<HalfwayTrainer>(Options(trusts, "grpc")));
+  }
+  const std::string dispatcher = absl::StrCat("localhost:", dispatcher_->port());
+  EXPECT_THAT(SubjectShownAt(dispatcher), HasSubstr("first"));
+  Authority::Replace(tls, Ours().Issue("second"));
+  EXPECT_THAT(SubjectShownAt(dispatcher), HasSubstr("second"));
+  EXPECT_THAT(SubjectShownAt(worker_->address()), HasSubstr("second"));
+  EXPECT_EQ(HalfwayTrainer(Options(trusts, "grpc")).ReadTheRest(), UpTo(HalfwayTrainer::kCount));
+  std::ofstream(tls.certificate) << "no certificate";
+  EXPECT_THAT(SubjectShownAt(dispatcher), HasSubstr("second"));
+  EXPECT_THAT(SubjectShownAt(worker_->address()), HasSubstr("second"));
+  EXPECT_EQ(HalfwayTrainer(Options(trusts, "grpc")).ReadTheRest(), UpTo(HalfwayTrainer::kCount));
+  for (const auto& trainer : trainers) {
+    EXPECT_EQ(trainer->ReadTheRest(), UpTo(HalfwayTrainer::kCount));
+  }
+}
+
+TEST_F(SecureCluster, AStubShowsTheLatestCertificateOfItsProcess) {
+  Start(Mutual());
+  Authority theirs("theirs-at-first");
+  TlsConfig tls = theirs.Issue("client");
+  tls.ca = Ours().ca();
+  auto stub = control::DispatcherStub::Make(dispatcher_->target(), tls);
+  ASSERT_TRUE(stub.ok()) << stub.status();
+  EXPECT_TRUE(
+      absl::IsUnavailable((*stub)->GetVersion({.timeout = kShortTimeout, .stop = {}}).status()));
+  Authority::Replace(tls, Ours().Issue("renewed-client"));
+  EXPECT_TRUE((*stub)->GetVersion({.timeout = kLongTimeout, .stop = {}}).ok());
+}
+
+TEST_F(SecureCluster, ALinkDialledDuringAReplacementUsesTheLastCertificate) {
+  Start(Mutual());
+  const TlsConfig tls = Ours().Issue("trainer");
+  EXPECT_THAT(std::string(DialWorker(WorkerAddress(), tls).message()),
+              HasSubstr("is placed on this worker"));
+  std::ofstream(tls.certificate) << "no certificate";
+  EXPECT_THAT(std::string(DialWorker(WorkerAddress(), tls).message()),
+              HasSubstr("is placed on this worker"));
+}
+
+// --- Settings that cannot be used ------------------------------------------------
+
+struct Unusable {
+  std::string name;
+  std::string service;  // empty: a dispatcher is started; else the dispatcher's address
+  TlsConfig tls;
+  std::string error;
+};
+
+class UnusableTls : public testing::TestWithParam<Unusable> {};
+
+TEST_P(UnusableTls, IsAnErrorOfTheServer) {
+  const Unusable& given = GetParam();
+  const absl::Status refused =
+      given.service.empty()
+          ? DispatchServer::Start({.tls = given.tls}).status()
+          : WorkerServer::Start({.dispatcher_address = given.service, .tls = given.tls}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused) || absl::IsNotFound(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(given.error));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, UnusableTls,
+    testing::Values(
+        Unusable{"AuthorityWithoutCertificate", "", {.ca = "ca.pem"}, "tls_ca is given to a serv"},
+        Unusable{"KeyWithoutCertificate", "", {.key = "a.key"}, "belong together"},
+        Unusable{"CertificateWithoutKey", "", {.certificate = "a.pem"}, "belong together"},
+        Unusable{"MutualAlone", "", {.mutual = true}, "tls_mutual needs tls_ca"},
+        Unusable{
+            "MutualWithoutCertificate", "", {.ca = "ca.pem", .mutual = true}, "tls_mutual needs"},
+        Unusable{"MissingFile",
+                 "",
+                 {.certificate = "/none/a.pem", .key = "/none/a.key"},
+                 "tls_certificate: cannot open /none/a.pem"},
+        Unusable{"WorkerInPlainText",
+                 "grpc://localhost:5050",
+                 {.ca = "ca.pem"},
+                 "give \"grpcs://localhost:5050\""},
+        Unusable{"MutualWorkerInPlainText",
+                 "localhost:5050",
+                 {.mutual = true},
+                 "give \"grpcs://localhost:5050\""},
+        Unusable{"WorkerWithoutCertificate",
+                 "grpcs://localhost:5050",
+                 {.ca = "ca.pem"},
+                 "needs tls_certificate"}),
+    [](const auto& info) { return info.param.name; });
+
 TEST(Tls, IsNeverLeftOutSilently) {
   auto stub = control::DispatcherStub::Make("localhost:5050", OurProcess());
   EXPECT_THAT(std::string(stub.status().message()), HasSubstr("grpcs://localhost:5050"));
-  auto worker = WorkerServer::Start(
-      {.dispatcher_address = "grpcs://localhost:5050", .tls = {.ca = Ours().ca()}});
-  EXPECT_THAT(std::string(worker.status().message()), HasSubstr("needs tls_certificate"));
+}
+
+TEST(Tls, ATrainerRefusesUnusableVariables) {
+  const auto error = [](const char* variable, const char* value, const std::string& service) {
+    setenv(variable, value, 1);
+    const absl::Status refused =
+        FirstError(Dataset::Range(1).Distribute({.service = service, .timeout = kShortTimeout}));
+    unsetenv(variable);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+    return std::string(refused.message());
+  };
+  for (const char* variable : {"PENSTOCK_TLS_CA", "PENSTOCK_TLS_CERTIFICATE", "PENSTOCK_TLS_KEY"}) {
+    unsetenv(variable);
+  }
+  EXPECT_THAT(error("PENSTOCK_TLS_MUTUAL", "1", "grpcs://localhost:1"),
+              HasSubstr("PENSTOCK_TLS_MUTUAL is set"));
+  EXPECT_THAT(error("PENSTOCK_TLS_CA", "", "grpcs://localhost:1"),
+              HasSubstr("PENSTOCK_TLS_CA is empty"));
+  EXPECT_THAT(error("PENSTOCK_TLS_CA", "ca.pem", "localhost:1"), HasSubstr("grpcs://localhost:1"));
+  EXPECT_THAT(error("PENSTOCK_TLS_KEY", "a.key", "grpcs://localhost:1"),
+              HasSubstr("belong together"));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <array>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -190,7 +192,8 @@ class GrpcTransport : public Transport {
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
     if (address.starts_with(kTls)) {
       address.remove_prefix(sizeof kTls - 1);
-      ASSIGN_OR_RETURN(credentials, control::ChannelCredentials(options.tls));
+      ASSIGN_OR_RETURN(const std::shared_ptr<control::TlsFiles> files, FilesOf(options.tls));
+      credentials = control::ChannelCredentials(files->Latest());
     }
     const size_t colon = address.rfind(':');
     int port = 0;
@@ -204,6 +207,21 @@ class GrpcTransport : public Transport {
     return std::make_unique<GrpcReceiveLink>(ReceiveStream::Start(
         std::string(address), credentials, std::move(options), std::move(events)));
   }
+
+ private:
+  // The files stay open for all later links, so that a link that is dialled while a certificate is
+  // being replaced gets the last valid one.
+  absl::StatusOr<std::shared_ptr<control::TlsFiles>> FilesOf(const TlsConfig& tls) {
+    MutexLock lock(mu_);
+    std::shared_ptr<control::TlsFiles>& files = files_[{tls.ca, tls.certificate, tls.key}];
+    if (files == nullptr) {
+      ASSIGN_OR_RETURN(files, control::TlsFiles::Open(tls));
+    }
+    return files;
+  }
+
+  Mutex mu_;
+  std::map<std::array<std::string, 3>, std::shared_ptr<control::TlsFiles>> files_ GUARDED_BY(mu_);
 };
 
 }  // namespace
