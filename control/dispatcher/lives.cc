@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/transaction.h"
+#include "control/observe/secret.h"
 
 namespace penstock::control {
 
@@ -71,7 +72,7 @@ absl::Status Lives::CheckHeard(const JobRecord& job, const Heard& heard) const {
 }
 
 absl::Status Lives::Check(Transaction& txn, const JobRecord& job, const ClientHello& hello) {
-  if (hello.token != job.token) return OtherJob(job);
+  if (!SameSecret(hello.token, job.token)) return OtherJob(job);
   if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) EndEarlier(txn, hello.heard);
   return CheckHeard(job, hello.heard);
 }

@@ -49,8 +49,8 @@ class Disk {
   // Makes a file, or empties an existing one.
   virtual absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path,
                                                            Readers readers) = 0;
-  // Makes a file and locks it until it is closed, if the file system supports locks. AlreadyExists
-  // if there is a file at `path`.
+  // Makes a file that only this user may read, and locks it until it is closed, if the file system
+  // supports locks. AlreadyExists if there is a file at `path`.
   virtual absl::StatusOr<std::unique_ptr<DiskFile>> CreateLocked(const std::string& path) = 0;
   // Returns the whole content. NotFound if there is no such file.
   virtual absl::StatusOr<std::string> Read(const std::string& path) = 0;

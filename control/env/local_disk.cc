@@ -81,7 +81,7 @@ class LocalDiskImpl final : public Disk {
   }
 
   absl::StatusOr<std::unique_ptr<DiskFile>> CreateLocked(const std::string& path) override {
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) return DiskError(errno, "create", path);
     flock(fd, LOCK_EX | LOCK_NB);  // an error means that the file system has no locks
     return std::make_unique<LocalDiskFile>(path, fd);

@@ -76,13 +76,19 @@ absl::StatusOr<int64_t> SnapshotDb::Number(const char* sql) {
 }
 
 absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
+  // The file contains tokens of jobs, and SQLite would make it readable by other users. SQLite
+  // gives the files next to it the same permissions.
+  if (const absl::Status made = LocalDisk().CreateLocked(path).status();
+      !made.ok() && !absl::IsAlreadyExists(made)) {
+    return made;
+  }
   sqlite3* raw = nullptr;
   const int code =
       sqlite3_open_v2(path.c_str(), &raw,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   SnapshotDb db(path, raw);
   if (code != SQLITE_OK) return db.Error(code);
-  // The file contains tokens of jobs. SQLite gives the files next to it the same permissions.
+  // Before 0.9 the file was readable by other users.
   if (chmod(path.c_str(), 0600) != 0) return DiskError(errno, "set the permissions of", path);
   // Once the exclusive lock is taken, it is held until the connection is closed.
   RETURN_IF_ERROR(db.Run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL;"));

@@ -5,6 +5,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "control/observe/secret.h"
 
 namespace penstock::control {
 
@@ -16,7 +19,7 @@ inline std::string TrainerToken(const std::string& token, const std::string& tra
 // Returns the name of the trainer in the token `said`; empty if `said` names no trainer; nullopt if
 // `said` does not begin with the job's `token`.
 inline std::optional<std::string> TrainerOf(const std::string& said, const std::string& token) {
-  if (said.compare(0, token.size(), token) != 0) return std::nullopt;
+  if (!SameSecret(std::string_view(said).substr(0, token.size()), token)) return std::nullopt;
   if (said.size() == token.size()) return std::string();
   if (said[token.size()] != ':') return std::nullopt;
   return said.substr(token.size() + 1);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/secret.h"
 #include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "dataplane/worker/counters.h"
@@ -309,7 +310,7 @@ void IterationSender::Close(PartitionSink& sink) {
 
 absl::StatusOr<std::shared_ptr<transfer::SendEvents>> IterationSender::Accept(
     const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> send) {
-  if (hello.token != token_) {
+  if (!SameSecret(hello.token, token_)) {
     return absl::PermissionDeniedError(
         absl::StrCat("the client's token is not the token of ", ToString(iteration_)));
   }

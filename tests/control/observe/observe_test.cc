@@ -17,6 +17,7 @@
 #include "control/observe/html.h"
 #include "control/observe/metrics.h"
 #include "control/observe/page_server.h"
+#include "control/observe/secret.h"
 #include "control/observe/wait_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -184,6 +185,15 @@ TEST(PageServer, MarksHtmlAndRequiresItsToken) {
   EXPECT_THAT(page, HasSubstr("Content-Type: text/html"));
   EXPECT_THAT(page, HasSubstr("<h1>a &lt;b&gt;</h1>"));
   EXPECT_THAT(page, HasSubstr("<td>&lt;&amp;&quot;&gt;</td>"));
+}
+
+TEST(SameSecret, IsTrueForTheWholeSecretOnly) {
+  EXPECT_TRUE(SameSecret("secret", "secret"));
+  EXPECT_TRUE(SameSecret("", ""));
+  for (const char* wrong : {"", "s", "secre", "secret2", "Secret", "secretsecret"}) {
+    EXPECT_FALSE(SameSecret(wrong, "secret")) << wrong;
+  }
+  EXPECT_FALSE(SameSecret("presented", ""));
 }
 
 TEST(EventLog, LinesAreOneLineAndQuotedWhereNeeded) {
