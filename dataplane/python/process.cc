@@ -21,6 +21,7 @@
 #include "control/sync/clock.h"
 #include "dataplane/memory/element_limit.h"
 #include "dataplane/python/child_source.h"
+#include "dataplane/python/environment.h"
 #include "dataplane/python/leaves.h"
 #include "include/status_macros.h"
 
@@ -102,6 +103,14 @@ class SpawnOptions {
   posix_spawnattr_t attributes_;
 };
 
+// Returns the strings as C programs get them: pointers, then null.
+std::vector<char*> PointersTo(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& each : strings) pointers.push_back(each.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 // Adds spare space, so that not every larger element needs a new segment.
 size_t WithSpare(size_t bytes) {
   return bytes + bytes / 4;
@@ -135,13 +144,13 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const Command& command) 
   ASSIGN_OR_RETURN(const Descriptor source, OutOfTheWay(file.get()));
   std::vector<std::string> words = {command.interpreter, "-c", kBegin};
   words.insert(words.end(), command.path.begin(), command.path.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  std::vector<std::string> variables = SelectEnvironment(environ, command.variables);
+  const std::vector<char*> argv = PointersTo(words);
+  const std::vector<char*> environment = PointersTo(variables);
   const SpawnOptions options(theirs.get(), source.get());
   pid_t pid = 0;
   const int error = posix_spawnp(&pid, command.interpreter.c_str(), options.actions(),
-                                 options.attributes(), argv.data(), environ);
+                                 options.attributes(), argv.data(), environment.data());
   if (error != 0) {
     return absl::NotFoundError(absl::StrCat(
         "the Python interpreter '", command.interpreter, "' cannot be started: ", strerror(error),

@@ -36,6 +36,9 @@ namespace penstock::python_host {
 struct Command {
   std::string interpreter = "python3";  // looked up in PATH, as by a shell
   std::vector<std::string> path;        // module folders, in addition to the interpreter's own
+  // The variables of this process that the started process gets, by name, in addition to those that
+  // every Python process needs (environment.h). nullopt: all variables.
+  std::optional<std::vector<std::string>> variables = std::nullopt;
 };
 
 // One thread at a time, except for Interrupt(). If the process died during a call (see ended()),

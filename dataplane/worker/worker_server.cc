@@ -25,6 +25,7 @@
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/memory/element_limit.h"
 #include "dataplane/memory/usable_memory.h"
+#include "dataplane/python/environment.h"
 #include "dataplane/python/process_host.h"
 #include "dataplane/transfer/library.h"
 #include "dataplane/transfer/transport.h"
@@ -87,6 +88,7 @@ absl::Status Check(const WorkerConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat(
         "python is ", config.python, ", but it must be a number of processes, or 0 for none"));
   }
+  RETURN_IF_ERROR(python_host::CheckVariableNames(config.python_env));
   if (config.cross_trainer_cache_size_bytes < 0)
     return absl::InvalidArgumentError("cross_trainer_cache_size_bytes must be 0 or more");
   if (config.max_loan_bytes < 0 || config.shared_pool_bytes < 0)
@@ -107,10 +109,11 @@ absl::StatusOr<std::shared_ptr<PythonHost>> PythonFor(const WorkerConfig& config
         "this worker runs no functions written in Python; its operator can allow them with the "
         "setting python (penstock worker --python N, or WorkerConfig)");
   }
-  return python_host::ProcessHost::Start(
-      {.processes = config.python,
-       .command = {.interpreter = config.python_command, .path = config.python_path},
-       .allowed = config.python_allow});
+  return python_host::ProcessHost::Start({.processes = config.python,
+                                          .command = {.interpreter = config.python_command,
+                                                      .path = config.python_path,
+                                                      .variables = config.python_env},
+                                          .allowed = config.python_allow});
 }
 
 // Returns true if ListenToAll() or ListenToNamed() would offer ucx, provided that ucx can run.

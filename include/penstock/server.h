@@ -129,6 +129,10 @@ struct WorkerConfig {
   std::vector<std::string> python_path;
   // If not empty, such functions may come only from these modules, and only by import path.
   std::vector<std::string> python_allow;
+  // The names of environment variables of this process that the Python processes get too. Without
+  // an entry here they get only those that every Python process needs (PATH, HOME, PYTHON*, LANG,
+  // LC_*, LD_*, OMP_* and the like), and no credentials.
+  std::vector<std::string> python_env;
   // The files that datasets may read: folders ("/data/"), files, and prefixes of URLs
   // ("s3://bucket/", "https://host/path/"). Links are resolved first. A prefix of a URL also admits
   // the URL's host if this host is on loopback or in a private network. Empty: all files that this

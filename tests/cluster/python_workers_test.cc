@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Workers that run functions written in Python, each with its own config. PYTHON is an interpreter
 // with NumPy, FUNCTIONS the folder of doubling.py.
+#include <cstdlib>
+
 #include "dataplane/dataset/expr/python_host.h"
 #include "tests/cluster/cluster.h"
 
@@ -10,15 +12,19 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Dataset Doubled(int64_t count) {
-  return Dataset::Range(count).Map([](Expr x) {
-    return CallPython({.name = "doubling:doubled",
+Dataset Mapped(int64_t count, const std::string& function) {
+  return Dataset::Range(count).Map([&](Expr x) {
+    return CallPython({.name = absl::StrCat("doubling:", function),
                        .pickle = "",
                        .version = "",
                        .call = R"({"kind": "map", "input": ["t", [0]], "output": 0,)"
                                R"( "dtypes": ["int64"], "shapes": [[]]})"},
                       Scalar(kInt64), /*deterministic=*/true, x);
   });
+}
+
+Dataset Doubled(int64_t count) {
+  return Mapped(count, "doubled");
 }
 
 WorkerConfig WithPython() {
@@ -63,6 +69,25 @@ TEST(PythonWorkers, AdmitTheModulesOfTheirConfigAlone) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("python-allow"));
 }
 
+TEST(PythonWorkers, GetOnlyNamedVariables) {
+  setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+  setenv("PENSTOCK_METRICS_TOKEN", "secret", 1);
+  setenv("MY_DATA", "/data", 1);
+  const auto seen = [](std::vector<std::string> python_env) {
+    Cluster cluster(0);
+    WorkerConfig config = WithPython();
+    config.python_env = std::move(python_env);
+    cluster.AddWorker(config);
+    return ReadAll(Mapped(1, "secrets_seen").Distribute(cluster.Options(ShardingPolicy::kOff)));
+  };
+  EXPECT_THAT(seen({}), ElementsAre(0));
+  EXPECT_THAT(seen({"MY_DATA"}), ElementsAre(100));
+  EXPECT_THAT(seen({"MY_DATA", "AWS_SECRET_ACCESS_KEY"}), ElementsAre(101));
+  for (const char* name : {"AWS_SECRET_ACCESS_KEY", "PENSTOCK_METRICS_TOKEN", "MY_DATA"}) {
+    unsetenv(name);
+  }
+}
+
 TEST(PythonWorkers, RefuseAConfigThatMakesNoSenseAndAnInterpreterThatIsNotThere) {
   Cluster cluster(0);
   WorkerConfig config = WithPython();
@@ -72,6 +97,11 @@ TEST(PythonWorkers, RefuseAConfigThatMakesNoSenseAndAnInterpreterThatIsNotThere)
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("python is -1"));
   config.python = 1;
+  config.python_env = {"AWS_REGION=eu"};
+  refused = WorkerServer::Start(config).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("python_env contains 'AWS_REGION=eu'"));
+  config.python_env = {};
   config.python_command = "/nowhere/python3";
   refused = WorkerServer::Start(config).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound) << refused;

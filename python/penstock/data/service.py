@@ -183,6 +183,7 @@ class WorkerConfig:
     python_command: Optional[str] = None
     python_path: Optional[list] = None
     python_allow: Optional[list] = None
+    python_env: Optional[list] = None
     data_transfer_port: Optional[int] = None
     worker_tags: Optional[list] = None
     permits: Optional[int] = None
