@@ -17,8 +17,11 @@ namespace {
 // A definition must fit into one piece of a snapshot.
 constexpr size_t kMaxDefinitionBytes = size_t{512} << 20;
 
-bool Equal(const DatasetRecord& dataset, const DatasetSummary& summary) {
-  return dataset.summary.fingerprint == summary.fingerprint && dataset.summary.plan == summary.plan;
+// Compares every byte. A fingerprint has 64 bits and comes from the registering client. If it were
+// trusted, a client could register a definition of its own under the fingerprint of another
+// client's definition, and the other client would get this id.
+bool Equal(const DatasetRecord& dataset, const RegisterDatasetRequest& request) {
+  return dataset.summary == request.summary && dataset.definition == request.definition;
 }
 
 std::string NewId(const State& state, std::string_view name_space) {
@@ -42,15 +45,16 @@ absl::StatusOr<std::string> FindExisting(const State& state,
   if (request.dataset_id.empty()) {
     for (const auto& [id, dataset] : state.datasets) {
       const bool within = CheckScoped(request.name_space, id).ok();
-      if (within && Equal(*dataset, request.summary)) return id;
+      if (within && Equal(*dataset, request)) return id;
     }
     return std::string();
   }
   const auto there = state.FindDataset(request.dataset_id);
   if (there == nullptr) return std::string();
-  if (Equal(*there, request.summary)) return request.dataset_id;
+  if (Equal(*there, request)) return request.dataset_id;
   if (request.replace) return std::string();
-  // Files are listed once: a later client reads the files that the first client saw.
+  // The client that registered the id decides what the id means; the fingerprint only finds
+  // mistakes. Files are listed once: a later client reads the files that the first client saw.
   if (there->summary.fingerprint == request.summary.fingerprint) return request.dataset_id;
   return absl::InvalidArgumentError(absl::StrCat(
       "dataset id ", request.dataset_id, " has a different definition: they differ in ",

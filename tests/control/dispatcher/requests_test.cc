@@ -20,6 +20,24 @@ TEST_F(DispatcherTest, EqualDefinitionsGetTheSameAutomaticId) {
   EXPECT_EQ(other->dataset_id, "1001");
 }
 
+// The fingerprint comes from the client that registers.
+TEST_F(DispatcherTest, AFingerprintAloneGivesNoAutomaticId) {
+  Start(Journaled());
+  const RegisterDatasetRequest theirs{.definition = "theirs", .summary = Summary(1)};
+  EXPECT_EQ(stub_->GetOrRegisterDataset(theirs, kOnce)->dataset_id, "1000");
+  RegisterDatasetRequest ours{.definition = "ours", .summary = Summary(1)};
+  EXPECT_EQ(stub_->GetOrRegisterDataset(ours, kOnce)->dataset_id, "1001");
+  EXPECT_EQ(stub_->GetDataset("1001", 0, kOnce)->definition, "ours");
+  RegisterDatasetRequest other_plan = ours;
+  other_plan.summary.plan[0].files = {"/etc/passwd"};
+  EXPECT_EQ(stub_->GetOrRegisterDataset(other_plan, kOnce)->dataset_id, "1002");
+  RegisterDatasetRequest other_spec = ours;
+  other_spec.summary.spec_text = "string[]";
+  EXPECT_EQ(stub_->GetOrRegisterDataset(other_spec, kOnce)->dataset_id, "1003");
+  Restart(Journaled());
+  EXPECT_EQ(stub_->GetOrRegisterDataset(ours, kOnce)->dataset_id, "1001");
+}
+
 TEST_F(DispatcherTest, AnotherDefinitionUnderAUsedIdNamesTheFirstDifferingNode) {
   Start();
   RegisterDatasetRequest request{.dataset_id = "mine", .definition = "a", .summary = Summary(1)};
