@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/memory/descriptor.h"
+#include "control/env/descriptor.h"
 #include "dataplane/memory/fork_guard.h"
 
 namespace penstock {

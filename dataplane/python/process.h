@@ -24,8 +24,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "control/env/descriptor.h"
 #include "dataplane/dataset/expr/python_host.h"
-#include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/shared_segment.h"
 #include "penstock/register.h"
 #include "penstock/tensor.h"

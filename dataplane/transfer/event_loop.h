@@ -11,9 +11,9 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "control/env/descriptor.h"
 #include "control/sync/mutex.h"
 #include "control/sync/thread.h"
-#include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/fork_guard.h"
 
 namespace penstock::transfer {

@@ -20,7 +20,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "dataplane/memory/descriptor.h"
+#include "control/env/descriptor.h"
 #include "dataplane/memory/device/device.h"
 #include "dataplane/memory/huge_pages.h"
 

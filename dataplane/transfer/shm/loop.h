@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "control/env/descriptor.h"
 #include "control/sync/mutex.h"
-#include "dataplane/memory/descriptor.h"
 #include "dataplane/memory/fork_guard.h"
 #include "dataplane/transfer/event_loop.h"
 

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dataplane/memory/descriptor.h"
+#include "control/env/descriptor.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/transfer/shm/loop.h"
 #include "dataplane/transfer/shm/socket.h"

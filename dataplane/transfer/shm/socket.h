@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dataplane/memory/descriptor.h"
+#include "control/env/descriptor.h"
 
 namespace penstock::transfer::shm {
 

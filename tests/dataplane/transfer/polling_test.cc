@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "control/env/descriptor.h"
 #include "control/sync/mutex.h"
-#include "dataplane/memory/descriptor.h"
 #include "dataplane/transfer/fifo.h"
 #include "gtest/gtest.h"
 #include "penstock/check.h"
