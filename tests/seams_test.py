@@ -49,13 +49,13 @@ SEAMS = {
         r"\brandom_device\b|\bgetrandom\b|\bgetentropy\b|absl::BitGen|\bs?rand\(\)",
     ),
     "control/env/disk.h": (
-        {"control/env/local_disk.cc", "control/env/local_files.cc", TOML, PAGEMAP},
+        {"control/env/local_disk.cc", "control/env/local_files.cc", "control/env/path_lookup.cc", TOML, PAGEMAP},
         r"\b[io]?fstream\b|\bopen\([^)]*\bO_|(?<![\w.>])(f?open(at|dir)|fopen|f(data)?sync|unlink|rename|mkdir|flock|mkstemp)\("
         r"|\bdirectory_iterator\b|filesystem::(copy|create|remove|rename|resize)\w*\(",
     ),
     "dataplane/transfer/transport.h": (
         {"dataplane/transfer/tcp/socket.cc", "dataplane/transfer/shm/socket.cc", "control/observe/page_server.cc",
-         "control/dispatcher/server/probe.cc"},
+         "control/dispatcher/server/probe.cc", "control/env/remote/guard.cc"},
         r"(?<![\w.>])(socket|connect|bind|listen|accept4|getaddrinfo)\(",
     ),
 }

@@ -47,7 +47,7 @@ void AddWorker(CLI::App& app, Chosen& chosen) {
       "SIGTERM first hands its partitions to other workers; a second signal stops it at once.\n"
       "SIGINT stops it at once.\n\n"
       "  penstock worker --dispatcher-address head:5050 --host 0.0.0.0 \\\n"
-      "      --worker-address $(hostname):%port%");
+      "      --worker-address $(hostname):%port% --files-allow /data,s3://training/");
   std::vector<Setting> settings = SettingsOf(given->config);
   settings.push_back({"drain-timeout-ms", &given->drain_timeout,
                       "Milliseconds that SIGTERM may take to hand partitions over."});

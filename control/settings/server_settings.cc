@@ -114,8 +114,8 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "Environment variables, separated by commas, that Python functions may read besides PATH, "
        "HOME, PYTHON*, LANG, LC_*, LD_*, OMP_* and the like."},
       {"files-allow", &config.files_allow,
-       "Folders, files and prefixes of URLs, separated by commas, that datasets may read; empty "
-       "means all files of this user if --host is loopback, and otherwise none."},
+       "Folders, files, prefixes of URLs and schemes, separated by commas, that datasets may read; "
+       "empty means all files of this user if --host is loopback, and otherwise none."},
       {"cache-dir", &config.cache_dir,
        "Only folder in which datasets may write, for Cache; empty means any folder if --host is "
        "loopback, and otherwise none."},

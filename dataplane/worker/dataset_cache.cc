@@ -27,6 +27,18 @@ SplitPlan PlanOf(const control::DatasetSummary& summary) {
   return plan;
 }
 
+// Clients do not register a dataset that reads from a service. A definition that nevertheless does
+// would make this worker connect to an address of the definition's choice.
+absl::Status CheckReadsNoService(const Dataset& dataset) {
+  absl::Status status;
+  VisitNodes(*NodeOf(dataset), [&](const Dataset::Node& node, int number) {
+    if (node.op != "Distribute") return;
+    status.Update(absl::PermissionDeniedError(absl::StrCat(
+        NodeName(node, number), ": workers do not read from a service; use Distribute once")));
+  });
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_view id,
@@ -45,6 +57,7 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
         " at the dispatcher, but ", absl::Hex(dataset->fingerprint()),
         " on this worker; run the same release everywhere, and register the dataset again"));
   }
+  RETURN_IF_ERROR(CheckReadsNoService(*dataset));
   auto profile = std::make_unique<Profile>(NodeOf(*dataset));
   auto definition = std::make_shared<const Definition>(
       Definition{*std::move(dataset), PlanOf(answer.summary), std::move(profile)});

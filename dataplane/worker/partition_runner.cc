@@ -170,6 +170,8 @@ absl::Status PartitionRunner::Replay() {
       .output = &output,
       .sent_ahead = true,
       .files = &files_,
+      .cache_files = &context_->access->cache_files(),
+      .cache_disk = &context_->access->cache_disk(),
       .threads = context_->threads,
       .stop = stop_.get_token(),
       .profile = definition->profile.get(),

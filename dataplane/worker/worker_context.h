@@ -16,6 +16,7 @@
 #include "dataplane/memory/pool.h"
 #include "dataplane/worker/budget.h"
 #include "dataplane/worker/dataset_cache.h"
+#include "dataplane/worker/file_access.h"
 #include "dataplane/worker/permits.h"
 #include "dataplane/worker/shared_slots.h"
 
@@ -29,7 +30,8 @@ struct WorkerContextOptions {
   int64_t window_bytes = 256 << 20;  // for each window that trainers share
   SharedSlots shared_slots;
   std::shared_ptr<PythonHost> python;  // nullptr: the process's own
-  Files* files = nullptr;              // the files that datasets read; nullptr: DefaultFiles()
+  Files* files = nullptr;              // the files that datasets read; nullptr: those of `access`
+  std::shared_ptr<const FileAccess> access;  // nullptr: all files of this user
   DatasetCache::Fetch fetch;
   std::function<absl::Time()> now;  // the clock by which bookmarks are due
 };
@@ -48,7 +50,9 @@ class WorkerContext {
         window_bytes(options.window_bytes),
         shared_slots(options.shared_slots),
         python(std::move(options.python)),
-        files(options.files == nullptr ? DefaultFiles() : *options.files),
+        access(options.access == nullptr ? std::make_shared<const FileAccess>()
+                                         : std::move(options.access)),
+        files(options.files == nullptr ? access->files() : *options.files),
         now(std::move(options.now)),
         pool(Pool::Create()),
         budget(std::make_shared<Budget>(options.budget_bytes)) {
@@ -61,6 +65,7 @@ class WorkerContext {
   const int64_t window_bytes;
   const SharedSlots shared_slots;
   const std::shared_ptr<PythonHost> python;  // runs the Python parts of datasets
+  const std::shared_ptr<const FileAccess> access;
   Files& files;
   const std::function<absl::Time()> now;
   const std::shared_ptr<Pool> pool;

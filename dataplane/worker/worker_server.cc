@@ -32,6 +32,7 @@
 #include "dataplane/transfer/ucx/settings.h"
 #include "dataplane/transfer/ucx/transport.h"
 #include "dataplane/worker/agent.h"
+#include "dataplane/worker/file_access.h"
 #include "dataplane/worker/plugins.h"
 #include "dataplane/worker/tasks.h"
 #include "dataplane/worker/worker_context.h"
@@ -202,6 +203,7 @@ absl::Status Server::Open() {
   RETURN_IF_ERROR(transfer::ucx::SetLanes(config_.ucx_lanes));
   if (OffersUcx(config_)) transfer::ucx::OpenEarly();
   ASSIGN_OR_RETURN(stub_, control::DispatcherStub::Make(config_.dispatcher_address, config_.tls));
+  ASSIGN_OR_RETURN(std::shared_ptr<const FileAccess> access, FileAccess::Of(config_));
   ASSIGN_OR_RETURN(python_, PythonFor(config_));
   if (config_.memory_budget_bytes > 0) LimitElementBytes(config_.memory_budget_bytes);
   context_ = std::make_shared<WorkerContext>(WorkerContextOptions{
@@ -217,6 +219,7 @@ absl::Status Server::Open() {
                                                                     : SharedSlots().max_loan_bytes,
                        .pool_bytes = config_.shared_pool_bytes},
       .python = python_,
+      .access = std::move(access),
       .fetch =
           [stub = stub_.get()](std::string_view id, uint64_t edition) {
             return stub->GetDataset(id, edition, control::CallOptions());

@@ -133,13 +133,15 @@ struct WorkerConfig {
   // an entry here they get only those that every Python process needs (PATH, HOME, PYTHON*, LANG,
   // LC_*, LD_*, OMP_* and the like), and no credentials.
   std::vector<std::string> python_env;
-  // The files that datasets may read: folders ("/data/"), files, and prefixes of URLs
-  // ("s3://bucket/", "https://host/path/"). Links are resolved first. A prefix of a URL also admits
-  // the URL's host if this host is on loopback or in a private network. Empty: all files that this
-  // user may read, if `host` is loopback, and otherwise none.
+  // The files that datasets may read: folders ("/data/"), files, prefixes of URLs
+  // ("s3://bucket/", "https://host/path/"), and schemes ("https://"). Links, "..", and redirects
+  // must stay in the list. A prefix with a host admits this host even on loopback or in a private
+  // network; a scheme alone does not. Empty: all files that this user may read, if `host` is
+  // loopback, and otherwise none. Other files are refused with PermissionDenied.
   std::vector<std::string> files_allow;
-  // The only folder in which datasets may write, for Cache(filename). Empty: any folder if `host`
-  // is loopback, and otherwise none.
+  // The only folder in which datasets may write, for Cache(filename). Only this user may read such
+  // files. They need no entry in files_allow. Empty: any folder if `host` is loopback, and
+  // otherwise none.
   std::string cache_dir;
   // For the protocol that has its own port ("tcp"): the port to bind (0: any free port), and the
   // address announced to clients, with the bound port in place of "%dts_port%". Empty: the same as

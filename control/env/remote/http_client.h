@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "control/env/files.h"
 #include "control/env/remote/buffers.h"
+#include "control/env/remote/url_rules.h"
 #include "penstock/files.h"
 
 namespace penstock::remote {
@@ -44,6 +45,7 @@ struct GetRequest {
   Version version;                           // the version required; empty: any
   std::function<Authorization()> authorize;  // called on any thread; nullptr: no identity
   bool redirects = true;                     // whether redirects are followed
+  std::shared_ptr<const UrlRules> rules;     // for each connection; nullptr: all are allowed
 };
 
 struct GetReply {

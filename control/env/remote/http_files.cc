@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/remote/guard.h"
 #include "control/env/remote/name.h"
 
 namespace penstock::remote {
@@ -12,12 +13,15 @@ namespace {
 
 class HttpFiles final : public Files {
  public:
-  explicit HttpFiles(RemoteContext& context) : context_(context) {}
+  HttpFiles(RemoteContext& context, std::shared_ptr<const UrlRules> rules)
+      : context_(context), rules_(std::move(rules)) {}
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
                                              std::stop_token stop) override {
+    if (rules_ != nullptr && rules_->Judge(name) == UrlRules::Hosts::kNone) return NotAllowed(name);
     GetRequest request;
     request.url = name;
+    request.rules = rules_;
     return OpenRemote(context_, Shown(name), std::move(request), std::move(stop));
   }
 
@@ -31,12 +35,14 @@ class HttpFiles final : public Files {
 
  private:
   RemoteContext& context_;
+  const std::shared_ptr<const UrlRules> rules_;
 };
 
 }  // namespace
 
-std::unique_ptr<Files> MakeHttpFiles(RemoteContext& context) {
-  return std::make_unique<HttpFiles>(context);
+std::unique_ptr<Files> MakeHttpFiles(RemoteContext& context,
+                                     std::shared_ptr<const UrlRules> rules) {
+  return std::make_unique<HttpFiles>(context, std::move(rules));
 }
 
 }  // namespace penstock::remote

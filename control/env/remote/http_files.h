@@ -6,10 +6,12 @@
 
 #include "control/env/files.h"
 #include "control/env/remote/remote_file.h"
+#include "control/env/remote/url_rules.h"
 
 namespace penstock::remote {
 
-// `context` must outlive the returned object and its files.
-std::unique_ptr<Files> MakeHttpFiles(RemoteContext& context);
+// `context` must outlive the returned object and its files. `rules`: nullptr allows all names.
+std::unique_ptr<Files> MakeHttpFiles(RemoteContext& context,
+                                     std::shared_ptr<const UrlRules> rules = nullptr);
 
 }  // namespace penstock::remote

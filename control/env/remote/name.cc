@@ -2,9 +2,11 @@
 #include "control/env/remote/name.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace penstock::remote {
 namespace {
@@ -49,6 +51,13 @@ std::string Shown(std::string_view url) {
   return shown;
 }
 
+bool HasDotSegments(std::string_view path) {
+  const std::vector<absl::string_view> segments =
+      absl::StrSplit(absl::string_view(path.data(), path.size()), '/');
+  return std::any_of(segments.begin(), segments.end(),
+                     [](absl::string_view segment) { return segment == "." || segment == ".."; });
+}
+
 std::string PercentEncode(std::string_view text) {
   return Encode(text, "");
 }
@@ -63,7 +72,11 @@ absl::StatusOr<S3Name> ParseS3Name(std::string_view name) {
       scheme == std::string_view::npos ? "" : name.substr(scheme + kAfterScheme.size());
   const size_t slash = rest.find('/');
   const std::string_view bucket = rest.substr(0, slash);
-  if (bucket.empty() || bucket.find_first_of("*?[") != std::string_view::npos) {
+  // Other characters could change the host of the URL that is made of the name.
+  const bool is_bucket = std::all_of(bucket.begin(), bucket.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';
+  });
+  if (bucket.empty() || !is_bucket) {
     return absl::InvalidArgumentError(
         absl::StrCat(std::string(name), " does not name a bucket: s3://bucket/key"));
   }

@@ -16,6 +16,9 @@ std::string SchemeOf(std::string_view name);
 // may contain a signature.
 std::string Shown(std::string_view url);
 
+// Returns whether a path has a segment "." or "..".
+bool HasDotSegments(std::string_view path);
+
 // Encode all but letters, digits and -._~ as %XX; in a path, / is also kept.
 std::string PercentEncode(std::string_view text);
 std::string PercentEncodePath(std::string_view path);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/remote/guard.h"
 #include "control/env/remote/name.h"
 #include "control/env/remote/s3_account.h"
 #include "control/env/remote/s3_listing.h"
@@ -16,11 +17,14 @@ namespace {
 
 class S3Files final : public Files {
  public:
-  S3Files(RemoteContext& context, Environment environment)
-      : context_(context), account_(context.config, std::move(environment)) {}
+  S3Files(RemoteContext& context, Environment environment, std::shared_ptr<const UrlRules> rules)
+      : context_(context),
+        account_(context.config, std::move(environment)),
+        rules_(std::move(rules)) {}
 
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name,
                                              std::stop_token stop) override {
+    RETURN_IF_ERROR(CheckAllowed(name, name));
     ASSIGN_OR_RETURN(const S3Name place, ParseS3Name(name));
     if (place.key.empty() || place.key.back() == '/') {
       return absl::InvalidArgumentError(
@@ -36,6 +40,10 @@ class S3Files final : public Files {
 
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
                                                 std::stop_token stop) override {
+    const std::string literal = pattern.substr(0, pattern.find_first_of("*?["));
+    const bool is_name = literal.size() == pattern.size();
+    RETURN_IF_ERROR(
+        CheckAllowed(pattern, is_name ? pattern : literal.substr(0, literal.rfind('/') + 1)));
     ASSIGN_OR_RETURN(const S3Name place, ParseS3Name(pattern));
     const Listing listing = ListingOf(place.key);
     std::vector<std::string> names;
@@ -62,6 +70,13 @@ class S3Files final : public Files {
   }
 
  private:
+  // Judges `part` of the name. The address of the endpoint is not judged, because the operator has
+  // chosen it.
+  absl::Status CheckAllowed(const std::string& name, const std::string& part) const {
+    if (rules_ == nullptr || rules_->Judge(part) != UrlRules::Hosts::kNone) return absl::OkStatus();
+    return NotAllowed(name);
+  }
+
   GetRequest Request(std::string url) const {
     GetRequest request;
     request.url = std::move(url);
@@ -84,12 +99,14 @@ class S3Files final : public Files {
 
   RemoteContext& context_;
   const S3Account account_;
+  const std::shared_ptr<const UrlRules> rules_;
 };
 
 }  // namespace
 
-std::unique_ptr<Files> MakeS3Files(RemoteContext& context, Environment environment) {
-  return std::make_unique<S3Files>(context, std::move(environment));
+std::unique_ptr<Files> MakeS3Files(RemoteContext& context, Environment environment,
+                                   std::shared_ptr<const UrlRules> rules) {
+  return std::make_unique<S3Files>(context, std::move(environment), std::move(rules));
 }
 
 }  // namespace penstock::remote

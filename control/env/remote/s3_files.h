@@ -6,12 +6,14 @@
 
 #include "control/env/files.h"
 #include "control/env/remote/remote_file.h"
+#include "control/env/remote/url_rules.h"
 #include "control/settings/settings.h"
 
 namespace penstock::remote {
 
 // `context` must outlive the returned object and its files. Credentials are looked up in
-// `environment` and in the files that it names.
-std::unique_ptr<Files> MakeS3Files(RemoteContext& context, Environment environment);
+// `environment` and in the files that it names. `rules`: nullptr allows all names.
+std::unique_ptr<Files> MakeS3Files(RemoteContext& context, Environment environment,
+                                   std::shared_ptr<const UrlRules> rules = nullptr);
 
 }  // namespace penstock::remote

@@ -31,11 +31,8 @@ constexpr char kHashOfNothing[] =
 // but curl removes them unless CURLOPT_PATH_AS_IS is set. From release 8.13 on, curl does not sign
 // requests that set this option. The option is therefore set only for such URLs, and a request for
 // an S3 object with such a URL fails with curl's error.
-bool HasDotSegments(absl::string_view url) {
-  const std::vector<absl::string_view> segments =
-      absl::StrSplit(url.substr(0, url.find_first_of("?#")), '/');
-  return std::any_of(segments.begin(), segments.end(),
-                     [](absl::string_view segment) { return segment == "." || segment == ".."; });
+bool NeedsPathAsIs(std::string_view url) {
+  return HasDotSegments(url.substr(0, url.find_first_of("?#")));
 }
 
 // Returns whether a retry would fail in the same way.
@@ -102,7 +99,8 @@ Transfer::Transfer(GetRequest request, const FilesConfig& config, Buffers& buffe
       counters_(CountersOf(request_.name)),
       version_(request_.version),
       due_(Clock::now()),
-      began_(due_) {}
+      began_(due_),
+      guard_(request_.rules, request_.name) {}
 
 Transfer::~Transfer() {
   curl_slist_free_all(headers_);
@@ -124,7 +122,7 @@ void Transfer::Begin(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, HasDotSegments(request_.url) ? 1L : 0L);
+  curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, NeedsPathAsIs(request_.url) ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, kReceiveBytes);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(absl::ToInt64Milliseconds(config_.connect_timeout)));
@@ -134,6 +132,7 @@ void Transfer::Begin(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &OnBody);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
+  guard_.Watch(easy);
   if (!config_.ca_file.empty()) {
     curl_easy_setopt(easy, CURLOPT_CAINFO, config_.ca_file.c_str());
     curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
@@ -321,6 +320,8 @@ std::optional<absl::StatusOr<GetReply>> Transfer::End(CURLcode code) {
     asked_for = absl::Seconds(seconds);
   easy_ = nullptr;
   if (error_.has_value()) return *error_;
+  const bool unconnected = code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK;
+  if (unconnected && guard_.denied().has_value()) return *guard_.denied();
   if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && body_ == Body::kRefused)) {
     if (body_ == Body::kRefused) {
       if (MayPass(refusal_)) return TryAgain(WordsOf(refusal_), asked_for);

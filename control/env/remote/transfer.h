@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "control/env/remote/guard.h"
 #include "control/env/remote/http_client.h"
 #include "control/env/remote/retry.h"
 #include "control/observe/metrics.h"
@@ -88,6 +89,7 @@ class Transfer {
   std::string why_;              // the reason for which the last try failed
 
   // --- The try under way
+  Guard guard_;
   CURL* easy_ = nullptr;
   curl_slist* headers_ = nullptr;
   Body body_ = Body::kUnknown;

@@ -24,6 +24,7 @@
 namespace penstock {
 
 class ElementViews;     // dataplane/dataset/engine/element_views.h
+class Disk;             // control/env/disk.h
 class Files;            // control/env/files.h
 class Profile;          // dataplane/dataset/engine/profile.h
 class PythonHost;       // dataplane/dataset/expr/python_host.h
@@ -121,6 +122,8 @@ struct RunContext {
   // slots.
   bool sent_ahead = false;
   Files* files = nullptr;                 // nullptr: DefaultFiles()
+  Files* cache_files = nullptr;           // for Cache(filename); nullptr: LocalFiles()
+  Disk* cache_disk = nullptr;             // for Cache(filename); nullptr: LocalDisk()
   int threads = 0;                        // for parallel nodes; 0: one per core
   std::stop_token stop;                   // once requested, long waits end with Cancelled
   CommitListeners* commits = nullptr;     // nullptr: no state is committed

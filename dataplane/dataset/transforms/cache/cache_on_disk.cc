@@ -99,6 +99,8 @@ class DiskStore final : public CacheStore {
  public:
   explicit DiskStore(const BuildSite& site)
       : site_(site),
+        files_(site.run().cache_files == nullptr ? LocalFiles() : *site.run().cache_files),
+        disk_(site.run().cache_disk == nullptr ? LocalDisk() : *site.run().cache_disk),
         name_(site.attr<std::string>("path")),
         of_a_job_(site.run().partition != 0 || site.run().same_elsewhere),
         own_{.fingerprint = site.node().inputs[0]->fingerprint} {
@@ -116,7 +118,7 @@ class DiskStore final : public CacheStore {
 
   absl::StatusOr<bool> IsWhole() override {
     if (cache_.has_value()) return true;
-    absl::StatusOr<CacheFile> found = OpenCacheFile(name_);
+    absl::StatusOr<CacheFile> found = OpenCacheFile(name_, files_);
     if (absl::IsNotFound(found.status())) return Missing("the file does not exist");
     RETURN_IF_ERROR(found.status());
     if (found->head.fingerprint != own_.fingerprint) {
@@ -142,7 +144,7 @@ class DiskStore final : public CacheStore {
   absl::StatusOr<SplitFeed*> Begin() override {
     Discard();
     demanded_ = own_.key;
-    ASSIGN_OR_RETURN(writer_, CacheFileWriter::Create(name_, own_));
+    ASSIGN_OR_RETURN(writer_, CacheFileWriter::Create(name_, own_, disk_));
     if (site_.splits() == nullptr) return nullptr;
     splits_ = std::make_unique<RememberingFeed>(*site_.splits(), site_.provider());
     return splits_.get();
@@ -194,6 +196,8 @@ class DiskStore final : public CacheStore {
   }
 
   BuildSite site_;
+  Files& files_;
+  Disk& disk_;
   std::string name_;
   const bool of_a_job_;
   CacheFileHead own_;                 // head of the file that filling writes
