@@ -35,7 +35,7 @@ WIRE_STRUCT(protocol::Bookmark, wire::SavedPosition, index, bytes);
 WIRE_STRUCT(MarkedBookmark, wire::MarkedBookmark, index, marks);
 WIRE_STRUCT(protocol::RoundEvent, wire::IterationAltered::RoundEvent, round, kind, partition);
 WIRE_PAIR(DatasetRecord, wire::Dataset) {
-  WIRE_FIELDS(id, definition, summary, edition);
+  WIRE_FIELDS(id, definition, summary, edition, owner);
   if constexpr (!Coder::kEncodes) {
     if (value.edition == 0) value.edition = value.summary.fingerprint;
   }
@@ -65,7 +65,8 @@ WIRE_PAIR(AnswerRecord, wire::Answered) {
 
 // All fields except the dataset. WriteJob and ReadJob look up the dataset by its id in `state`, so
 // that each definition is written only once.
-WIRE_STRUCT(JobRecord, wire::Job, id, name, run_id, anonymous, terms, seed, token, cancelled);
+WIRE_STRUCT(JobRecord, wire::Job, id, name, run_id, anonymous, terms, seed, token, cancelled,
+            owner);
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to);
 absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state);
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides who may do what at a dispatcher: the table in docs/security.md, as a function.
+// Who may do what at a dispatcher: the table of docs/security.md, as functions. Without an
+// auth_file there are no callers, and everything is allowed.
+//
+// A trainer may act on the jobs and datasets that it owns, and an operator on all, both only in
+// their namespaces. A worker may fetch any dataset, because it gets partitions of all jobs.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "control/protocol/principal.h"
+#include "control/state/state.h"
 
 namespace penstock::control {
 
@@ -25,15 +30,18 @@ enum class Action : uint8_t {
   kReadJob,  // a client's stream
   kServe,    // a worker's stream
 };
+inline constexpr int kActions = 12;
 
-// Decides by the caller's role and namespaces alone, for a job or dataset that does not exist yet,
-// and for actions on things that have no owner. The message of PermissionDenied contains the
-// caller's name and role, and who may do this.
+// All functions return PermissionDenied with the caller's name and role, and who may do this.
+
+// Decides by the caller's role and namespaces, for an action on nothing that exists yet.
+// `name_space`: empty means "default"; it does not matter for kGetVersion and kServe.
 absl::Status Authorize(Action action, const Caller& caller, std::string_view name_space);
-// Decides about a job or dataset that belongs to the principal `owner`. An empty `owner` means that
-// it was made while the dispatcher had no auth_file, so only the role and the namespace count.
-// PermissionDenied also names `what`, such as "job train".
-absl::Status AuthorizeOwned(Action action, const Caller& caller, std::string_view name_space,
-                            std::string_view owner, std::string_view what);
+// Decides by the role alone, for something that does not exist, or for a list.
+absl::Status AuthorizeByRole(Action action, const Caller& caller);
+// Decides by the owner too. A job or dataset without an owner was made while the dispatcher had no
+// auth_file, so only the role and the namespace count.
+absl::Status Authorize(Action action, const Caller& caller, const JobRecord& job);
+absl::Status Authorize(Action action, const Caller& caller, const DatasetRecord& dataset);
 
 }  // namespace penstock::control

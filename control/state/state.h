@@ -43,6 +43,7 @@ struct DatasetRecord {
   // which the fingerprint does not cover. Drawn when the dataset was registered; in journals of
   // older releases, the fingerprint.
   uint64_t edition = 0;
+  std::string owner = {};  // the principal that registered it; empty: there was no auth_file
   friend bool operator==(const DatasetRecord&, const DatasetRecord&) = default;
 };
 
@@ -57,6 +58,7 @@ struct JobRecord {
   uint64_t seed = 0;
   std::string token;
   bool cancelled = false;
+  std::string owner = {};  // the principal that created it; empty: there was no auth_file
 };
 
 // Identifies the splits of one repetition of a provider.
