@@ -24,6 +24,7 @@ void AddWorker(CLI::App& app, Chosen& chosen);
 void AddStatus(CLI::App& app, Chosen& chosen);
 void AddJobs(CLI::App& app, Chosen& chosen);
 void AddDatasets(CLI::App& app, Chosen& chosen);
+void AddAuth(CLI::App& app, Chosen& chosen);
 void AddLinks(CLI::App& app, Chosen& chosen);
 void AddTop(CLI::App& app, Chosen& chosen);
 void AddTrace(CLI::App& app, Chosen& chosen);

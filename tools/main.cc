@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   AddStatus(app, chosen);
   AddJobs(app, chosen);
   AddDatasets(app, chosen);
+  AddAuth(app, chosen);
   AddLinks(app, chosen);
   AddTop(app, chosen);
   AddTrace(app, chosen);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins a host and a port to an address: "host:port", with an IPv6 number in brackets,
+// Hosts and addresses as text. An address is "host:port", with an IPv6 number in brackets,
 // "[fd00::1]:5050" (RFC 3986).
 #pragma once
 
@@ -20,5 +20,12 @@ inline std::string JoinHostPort(const std::string& host, const absl::AlphaNum& p
   const bool number = host.find(':') != std::string::npos && host.front() != '[';
   return number ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
+
+// Returns the host of an address, without brackets; the whole text if it has no port.
+std::string HostOf(const std::string& address);
+
+// Returns whether the host is this machine's loopback by its text: "localhost", 127.x.x.x or ::1.
+// False for a name that would have to be looked up. `host` may be with or without brackets.
+bool IsLoopback(const std::string& host);
 
 }  // namespace penstock::control

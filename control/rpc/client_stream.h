@@ -28,12 +28,12 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
   explicit ClientStream(SessionEvents<Down>* events) : events_(events) {}
 
   // `call(context, reactor)` binds the reactor to the RPC method. From then on, gRPC may call the
-  // reactor.
+  // reactor. If it returns an error, the stream ends with this error.
   template <class Call>
   static std::shared_ptr<ClientStream> Open(SessionEvents<Down>* events, Call call) {
     auto stream = std::make_shared<ClientStream>(events);
     stream->self_ = stream;
-    call(&stream->context_, stream.get());
+    stream->Begin(call(&stream->context_, stream.get()));
     stream->AddHold();
     stream->StartRead(&stream->in_);
     stream->StartCall();
@@ -98,6 +98,12 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
   }
 
  private:
+  void Begin(const absl::Status& status) {
+    if (status.ok()) return;
+    MutexLock lock(mu_);
+    broken_ = status;
+    context_.TryCancel();
+  }
   void LetGo() REQUIRES(mu_) {
     if (!std::exchange(holding_, false)) return;
     this->RemoveHold();
@@ -128,7 +134,7 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
   bool holding_ GUARDED_BY(mu_) = true;
   bool stopped_ GUARDED_BY(mu_) = false;
   bool done_ GUARDED_BY(mu_) = false;
-  absl::Status broken_ GUARDED_BY(mu_);    // the error of an unreadable message
+  absl::Status broken_ GUARDED_BY(mu_);    // the error with which this end stops the stream
   ThreadId event_thread_ GUARDED_BY(mu_);  // the thread that is in an event now
 };
 

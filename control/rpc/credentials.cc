@@ -4,10 +4,14 @@
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "control/env/disk.h"
 #include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
@@ -44,17 +48,16 @@ class Fetcher {
 
 class ReloadingServerCredentials final : public grpc::ServerCredentials {
  public:
-  ReloadingServerCredentials(std::shared_ptr<TlsFiles> files, bool mutual)
-      : files_(std::move(files)), mutual_(mutual) {}
+  ReloadingServerCredentials(std::shared_ptr<TlsFiles> files,
+                             grpc_ssl_client_certificate_request_type of_clients)
+      : files_(std::move(files)), of_clients_(of_clients) {}
 
  private:
   int AddPortToServer(const std::string& address, grpc_server* server) override {
     auto* const fetcher = new Fetcher(files_);
     grpc_server_credentials* const credentials = grpc_ssl_server_credentials_create_with_options(
-        grpc_ssl_server_credentials_create_options_using_config_fetcher(
-            mutual_ ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                    : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
-            &Fetcher::Fetch, fetcher));
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(of_clients_,
+                                                                        &Fetcher::Fetch, fetcher));
     // A server may outlive this object. gRPC calls no `process` here, and calls `destroy` when
     // nothing uses the credentials any more.
     grpc_server_credentials_set_auth_metadata_processor(
@@ -69,13 +72,13 @@ class ReloadingServerCredentials final : public grpc::ServerCredentials {
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {}  // not used
 
   const std::shared_ptr<TlsFiles> files_;
-  const bool mutual_;
+  const grpc_ssl_client_certificate_request_type of_clients_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(
-    const TlsConfig& tls, std::shared_ptr<EventLog> events) {
+    const TlsConfig& tls, ClientCertificates of_clients, std::shared_ptr<EventLog> events) {
   if (tls.mutual && (tls.ca.empty() || tls.certificate.empty())) {
     return absl::InvalidArgumentError(
         "tls_mutual needs tls_ca, the authorities whose certificates are accepted, and "
@@ -88,13 +91,33 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(
         "give tls_certificate and tls_key too, or leave out tls_ca");
   }
   ASSIGN_OR_RETURN(std::shared_ptr<TlsFiles> files, TlsFiles::Open(tls, std::move(events)));
-  return std::make_shared<ReloadingServerCredentials>(std::move(files), tls.mutual);
+  const bool asked = of_clients == ClientCertificates::kAsked && !tls.ca.empty();
+  return std::make_shared<ReloadingServerCredentials>(
+      std::move(files), tls.mutual ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                        : asked    ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                                   : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(Pem pem) {
   return grpc::SslCredentials({.pem_root_certs = std::move(pem.ca),
                                .pem_private_key = std::move(pem.key),
                                .pem_cert_chain = std::move(pem.certificate)});
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& token_file) {
+  absl::StatusOr<std::string> text = LocalDisk().Read(token_file);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("token_file: ", text.status().message()));
+  }
+  std::string token(absl::StripAsciiWhitespace(*text));
+  const bool printable = std::all_of(token.begin(), token.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c));
+  });
+  if (!token.empty() && printable) return token;
+  return absl::InvalidArgumentError(
+      absl::StrCat("token_file: '", token_file,
+                   "' must contain one token of printable ASCII without white space; `penstock "
+                   "auth token FILE` makes one"));
 }
 
 }  // namespace penstock::control

@@ -5,6 +5,7 @@
 
 #include "control/proto/dispatcher.grpc.pb.h"
 #include "control/proto/reading_proto.h"
+#include "control/protocol/host_port.h"
 #include "control/rpc/client_stream.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
@@ -78,8 +79,10 @@ class Connections {
 
 class GrpcDispatcherStub final : public DispatcherStub {
  public:
-  GrpcDispatcherStub(std::string address, std::shared_ptr<TlsFiles> files)
-      : address_(std::move(address)), connections_(address_, std::move(files)) {}
+  GrpcDispatcherStub(std::string address, std::string token_file, std::shared_ptr<TlsFiles> files)
+      : address_(std::move(address)),
+        token_file_(std::move(token_file)),
+        connections_(address_, std::move(files)) {}
   ~GrpcDispatcherStub() override { Stop(); }
 
   const std::string& address() const override { return address_; }
@@ -183,11 +186,21 @@ class GrpcDispatcherStub final : public DispatcherStub {
   std::unique_ptr<Session<Up>> Open(const char* method, Events* events) {
     return std::make_unique<StreamSession<Stream, Up>>(
         Stream::Open(events, [&](grpc::ClientContext* context, auto* reactor) {
+          const absl::Status status = AddToken(context);
           grpc::TemplatedGenericStub<WireUp, grpc::ByteBuffer>(connections_.Latest()->channel)
               .PrepareBidiStreamingCall(
                   context, absl::StrCat("/", wire::Dispatcher::service_full_name(), "/", method),
                   {}, reactor);
+          return status;
         }));
+  }
+
+  // Reads the file each time, so that a token can be replaced while this process runs.
+  absl::Status AddToken(grpc::ClientContext* context) const {
+    if (token_file_.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::string token, ReadToken(token_file_));
+    context->AddMetadata(kTokenMetadata, absl::StrCat(kTokenScheme, token));
+    return absl::OkStatus();
   }
 
   template <class Answer, class Request>
@@ -208,9 +221,10 @@ class GrpcDispatcherStub final : public DispatcherStub {
     Answer answer;
     const absl::Status status =
         Retry(address_, options, stop_.get_token(),
-              [&](absl::Duration left, const std::stop_token& stop) {
+              [&](absl::Duration left, const std::stop_token& stop) -> absl::Status {
                 answer.Clear();
                 grpc::ClientContext context;
+                RETURN_IF_ERROR(AddToken(&context));
                 context.set_deadline(absl::ToChronoTime(WallTime() + left));
                 std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
                 const std::shared_ptr<const Connection> connection = connections_.Latest();
@@ -221,6 +235,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
   }
 
   const std::string address_;
+  const std::string token_file_;  // empty: none
   Connections connections_;
   std::stop_source stop_;
 };
@@ -238,8 +253,16 @@ absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string
         absl::StrCat("TLS is configured, but the service \"", std::string(service),
                      "\" is reached in plain text; give \"grpcs://", target.address, "\""));
   }
+  if (!tls.token_file.empty() && !target.tls() && !IsLoopback(HostOf(target.address))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "token_file is set, but the service \"", std::string(service),
+        "\" is reached in plain text, so that others could read the token on the way; give "
+        "\"grpcs://",
+        target.address, "\", or leave token_file out"));
+  }
   PrepareGrpc();
-  return std::make_unique<GrpcDispatcherStub>(std::move(target.address), std::move(files));
+  return std::make_unique<GrpcDispatcherStub>(std::move(target.address), tls.token_file,
+                                              std::move(files));
 }
 
 }  // namespace penstock::control

@@ -61,7 +61,11 @@ absl::StatusOr<std::vector<TomlSection>> ReadToml(const std::string& path) {
     return absl::NotFoundError(absl::StrCat("cannot read the settings file ", path, ": ",
                                             std::strerror(in.is_open() ? EISDIR : errno)));
   }
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  return ParseToml(std::string(std::istreambuf_iterator<char>(in), {}), path);
+}
+
+absl::StatusOr<std::vector<TomlSection>> ParseToml(const std::string& text,
+                                                   const std::string& path) {
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     const toml::parse_error& wrong = parsed.error();

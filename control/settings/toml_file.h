@@ -35,5 +35,8 @@ struct TomlSection {
 // NotFound if `path` cannot be read. InvalidArgument "path:line: what" if the file is not TOML, or
 // if a key is outside a section.
 absl::StatusOr<std::vector<TomlSection>> ReadToml(const std::string& path);
+// Parses the content of a file; `path` is for errors.
+absl::StatusOr<std::vector<TomlSection>> ParseToml(const std::string& text,
+                                                   const std::string& path);
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/stub/target.h"
 
+#include "control/protocol/host_port.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -25,6 +26,20 @@ TEST(Target, ErrorsNameTheMistake) {
   absl::Status unknown = ParseTarget("ucx://host:1").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(unknown.message(), HasSubstr("known: grpc"));
+}
+
+TEST(HostPort, KnowsLoopbackByItsText) {
+  for (const char* host : {"localhost", "LOCALHOST", "127.0.0.1", "127.9.8.7", "::1", "[::1]"}) {
+    EXPECT_TRUE(IsLoopback(host)) << host;
+  }
+  for (const char* host : {"", "0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example.com",
+                           "localhost.com", "1270.0.0.1", "fd00::1", "head"}) {
+    EXPECT_FALSE(IsLoopback(host)) << host;
+  }
+  EXPECT_EQ(HostOf("head:5050"), "head");
+  EXPECT_EQ(HostOf("[::1]:5050"), "::1");
+  EXPECT_EQ(HostOf("::1"), "::1");
+  EXPECT_EQ(HostOf("head"), "head");
 }
 
 }  // namespace
