@@ -133,81 +133,96 @@ uint64_t Core::sequence() const {
 
 // --- Requests ---------------------------------------------------------------------
 
+static absl::Status StatusOf(const absl::Status& status) {
+  return status;
+}
+template <class Answer>
+static absl::Status StatusOf(const absl::StatusOr<Answer>& answer) {
+  return answer.status();
+}
+
 template <class Result>
 static void AnswerWhenDurable(Transaction& txn, Result result, std::function<void(Result)> done) {
+  txn.AuditRefusal(StatusOf(result)).IgnoreError();
   txn.WhenDurable([done = std::move(done), result = std::move(result)](
                       const absl::Status& durable) { done(durable.ok() ? result : durable); });
 }
 
-void Core::RegisterDataset(const RegisterDatasetRequest& request,
-                           Done<RegisterDatasetAnswer> done) {
-  Transaction txn(*this);
+void Core::RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done,
+                           const Caller& caller) {
+  Transaction txn(*this, caller);
   AnswerWhenDurable(txn, datasets_.Register(txn, request), std::move(done));
 }
 
-void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done) {
-  Transaction txn(*this);
-  auto dataset = datasets_.Find(id, edition);
-  txn.WhenDurable([done = std::move(done), dataset, id](const absl::Status& durable) {
+void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done,
+                      const Caller& caller) {
+  Transaction txn(*this, caller);
+  auto dataset = datasets_.Find(txn, id, edition);
+  txn.AuditRefusal(dataset.status()).IgnoreError();
+  txn.WhenDurable([done = std::move(done), dataset](const absl::Status& durable) {
     if (!durable.ok()) return done(durable);
-    if (dataset == nullptr) {
-      return done(absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found")));
-    }
-    done(GetDatasetAnswer{dataset->id, dataset->definition, dataset->summary});
+    if (!dataset.ok()) return done(dataset.status());
+    done(GetDatasetAnswer{(*dataset)->id, (*dataset)->definition, (*dataset)->summary});
   });
 }
 
-void Core::UnregisterDataset(const std::string& id, DoneEmpty done) {
-  Transaction txn(*this);
+void Core::UnregisterDataset(const std::string& id, DoneEmpty done, const Caller& caller) {
+  Transaction txn(*this, caller);
   AnswerWhenDurable(txn, datasets_.Unregister(txn, id), std::move(done));
 }
 
-void Core::GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done) {
+void Core::GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done,
+                          const Caller& caller) {
   GetOrCreateJobRequest asked = request;
   if (asked.terms.target_workers == TargetWorkers::kAuto && IsStatic(asked.terms.mode) &&
       options_.deployment_mode == DeploymentMode::kColocated) {
     asked.terms.target_workers = TargetWorkers::kLocal;
   }
-  Transaction txn(*this);
+  Transaction txn(*this, caller);
   AnswerWhenDurable(txn, jobs_.GetOrCreate(txn, asked, nullptr), std::move(done));
 }
 
-void Core::RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done) {
-  Transaction txn(*this);
+void Core::RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done,
+                      const Caller& caller) {
+  Transaction txn(*this, caller);
   AnswerWhenDurable(txn, jobs_.GetOrCreate(txn, request.job, &request.restoration),
                     std::move(done));
 }
 
-void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> done) {
-  Transaction txn(*this);
+void Core::GetReading(const GetReadingRequest& request, Done<SavedRepetition> done,
+                      const Caller& caller) {
+  Transaction txn(*this, caller);
   AnswerWhenDurable(txn, jobs_.GetReading(txn, request), std::move(done));
 }
 
-void Core::CancelJob(const std::string& name_or_id, DoneEmpty done) {
-  Transaction txn(*this);
+void Core::CancelJob(const std::string& name_or_id, DoneEmpty done, const Caller& caller) {
+  Transaction txn(*this, caller);
   AnswerWhenDurable(txn, jobs_.Cancel(txn, name_or_id), std::move(done));
 }
 
-void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done) {
-  Transaction txn(*this);
+void Core::RemoveJob(const std::string& name_or_id, DoneEmpty done, const Caller& caller) {
+  Transaction txn(*this, caller);
   AnswerWhenDurable(txn, jobs_.Remove(txn, name_or_id), std::move(done));
 }
 
 // --- Streams ----------------------------------------------------------------------
 
 template <class Peer>
-static std::shared_ptr<Peer> Open(auto writer) {
+static std::shared_ptr<Peer> Open(auto writer, Caller caller) {
   auto peer = std::make_shared<Peer>();
   peer->writer = std::move(writer);
+  peer->caller = std::move(caller);
   return peer;
 }
 
-std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientStreamWriter> writer) {
-  return ::penstock::control::Open<ClientPeer>(std::move(writer));
+std::shared_ptr<ClientPeer> Core::OpenClient(std::shared_ptr<ClientStreamWriter> writer,
+                                             Caller caller) {
+  return ::penstock::control::Open<ClientPeer>(std::move(writer), std::move(caller));
 }
 
-std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerStreamWriter> writer) {
-  return ::penstock::control::Open<WorkerPeer>(std::move(writer));
+std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerStreamWriter> writer,
+                                             Caller caller) {
+  return ::penstock::control::Open<WorkerPeer>(std::move(writer), std::move(caller));
 }
 
 void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
@@ -215,7 +230,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
   if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
     return OnHeartbeat(peer, std::move(*beat));
   }
-  Transaction txn(*this);
+  Transaction txn(*this, peer->caller);
   sessions_.OnMessage(txn, peer, message);
 }
 
@@ -254,7 +269,7 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
     peer->writer->Send(WorkerHeartbeatAnswer{counter}, 0);
     return;
   }
-  Transaction txn(*this);
+  Transaction txn(*this, peer->caller);
   workers_.OnMessage(txn, peer, message);
 }
 
@@ -296,6 +311,7 @@ void Core::Sweep() {
   });
   txn.Guard([&]() REQUIRES(mu_) { links_.MoveFromUnreached(txn, placer_, now); });
   txn.Guard([&]() REQUIRES(mu_) { placer_.EndReservations(txn); });
+  txn.Guard([&]() REQUIRES(mu_) { placer_.RetryLimited(txn); });
   txn.Guard([&]() REQUIRES(mu_) { jobs_.RetireIterations(txn); });
   txn.Guard([&]() REQUIRES(mu_) { jobs_.Collect(txn, now); });
   datasets_.CollectUnused(txn, now);

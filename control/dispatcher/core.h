@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,7 @@
 #include "control/dispatcher/worker_manager.h"
 #include "control/journal/journal.h"
 #include "control/policy/scaling.h"
+#include "control/protocol/principal.h"
 #include "control/protocol/saved_reading.h"
 #include "control/sync/mutex.h"
 #include "control/sync/thread.h"
@@ -51,18 +53,29 @@ class Core {
   ~Core();  // answers Unavailable to all requests that still wait
 
   // --- Requests ---
-  void RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done);
-  void GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done);
-  void UnregisterDataset(const std::string& id, DoneEmpty done);
-  void GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done);
-  void RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done);
-  void GetReading(const GetReadingRequest& request, Done<SavedRepetition> done);
-  void CancelJob(const std::string& name_or_id, DoneEmpty done);
-  void RemoveJob(const std::string& name_or_id, DoneEmpty done);
-  void GetStatus(Done<DispatcherStatus> done);
+  // PermissionDenied if `caller` may not do this (control/policy/authorization.h).
+  void RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done,
+                       const Caller& caller = {});
+  void GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done,
+                  const Caller& caller = {});
+  void UnregisterDataset(const std::string& id, DoneEmpty done, const Caller& caller = {});
+  void GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done,
+                      const Caller& caller = {});
+  void RestoreJob(const RestoreJobRequest& request, Done<JobAnswer> done,
+                  const Caller& caller = {});
+  void GetReading(const GetReadingRequest& request, Done<SavedRepetition> done,
+                  const Caller& caller = {});
+  void CancelJob(const std::string& name_or_id, DoneEmpty done, const Caller& caller = {});
+  void RemoveJob(const std::string& name_or_id, DoneEmpty done, const Caller& caller = {});
+  // Lists the jobs and datasets on which the caller may act.
+  void GetStatus(const StatusRequest& request, Done<DispatcherStatus> done,
+                 const Caller& caller = {});
+  void GetStatus(Done<DispatcherStatus> done) { GetStatus({}, std::move(done)); }
 
   // --- Streams ---
-  std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientStreamWriter> writer);
+  // A stream keeps the caller with which it was opened. Its hello is checked.
+  std::shared_ptr<ClientPeer> OpenClient(std::shared_ptr<ClientStreamWriter> writer,
+                                         Caller caller = {});
   void OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message);
   void OnClosed(const std::shared_ptr<ClientPeer>& peer);
   // Called when a message on the stream cannot be read, for the reason `why`. Ends the session.
@@ -70,7 +83,8 @@ class Core {
   // Announces that the dispatcher is stopping. No client whose stream ends after this call is
   // suspected.
   void BeginToLeave();
-  std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerStreamWriter> writer);
+  std::shared_ptr<WorkerPeer> OpenWorker(std::shared_ptr<WorkerStreamWriter> writer,
+                                         Caller caller = {});
   void OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message);
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);
   // Called when a message on the stream cannot be read, for the reason `why`. Ends the stream, but
@@ -96,8 +110,6 @@ class Core {
   void OnDurable(absl::StatusOr<uint64_t> sequence);
   void Deliver();
   void OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat heartbeat);
-  // Returns the quota that holds the job back, as text; empty if there is none.
-  std::string SlowedBy(const JobRecord& job) const REQUIRES(mu_);
 
   const CoreOptions options_;
   std::unique_ptr<Journal> journal_;  // constant until the end

@@ -36,6 +36,7 @@ struct CoreOptions {
   // is kept while no job reads it.
   absl::Duration abandoned_job_ttl = absl::InfiniteDuration();
   absl::Duration dataset_ttl = absl::InfiniteDuration();
+  NamespaceLimits namespace_limits;  // of each namespace
   // If the time between two sweeps is longer than this, the dispatcher itself was stalled. If
   // timeouts are short, the bound is lower (Liveness::Stall()).
   absl::Duration stall = absl::Seconds(3);

@@ -8,6 +8,7 @@
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/transaction.h"
+#include "control/policy/authorization.h"
 #include "control/protocol/scoped_name.h"
 #include "include/status_macros.h"
 
@@ -34,7 +35,7 @@ std::string NewId(const State& state, std::string_view name_space) {
 
 // Returns the id of the existing dataset that the request refers to; empty if the request needs a
 // new dataset.
-absl::StatusOr<std::string> FindExisting(const State& state,
+absl::StatusOr<std::string> FindExisting(const State& state, const Caller& caller,
                                          const RegisterDatasetRequest& request) {
   if (request.definition.size() > kMaxDefinitionBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -45,12 +46,16 @@ absl::StatusOr<std::string> FindExisting(const State& state,
   if (request.dataset_id.empty()) {
     for (const auto& [id, dataset] : state.datasets) {
       const bool within = CheckScoped(request.name_space, id).ok();
-      if (within && Equal(*dataset, request)) return id;
+      if (within && Equal(*dataset, request) &&
+          Authorize(Action::kRegisterDataset, caller, *dataset).ok()) {
+        return id;
+      }
     }
     return std::string();
   }
   const auto there = state.FindDataset(request.dataset_id);
   if (there == nullptr) return std::string();
+  RETURN_IF_ERROR(Authorize(Action::kRegisterDataset, caller, *there));
   if (Equal(*there, request)) return request.dataset_id;
   if (request.replace) return std::string();
   // The client that registered the id decides what the id means; the fingerprint only finds
@@ -66,35 +71,66 @@ absl::StatusOr<std::string> FindExisting(const State& state,
 
 absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
     Transaction& txn, const RegisterDatasetRequest& request) {
+  RETURN_IF_ERROR(Authorize(Action::kRegisterDataset, txn.caller(), request.name_space));
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) return *same;
     return absl::InvalidArgumentError(
         "the request has the number of an earlier, different request");
   }
-  ASSIGN_OR_RETURN(const std::string existing, FindExisting(state_, request));
+  ASSIGN_OR_RETURN(const std::string existing, FindExisting(state_, txn.caller(), request));
   RegisterDatasetAnswer registered{.dataset_id = existing, .existed = !existing.empty()};
   if (!registered.existed) {
     registered.dataset_id =
         request.dataset_id.empty() ? NewId(state_, request.name_space) : request.dataset_id;
-    txn.Apply(DatasetRegistered{std::make_shared<const DatasetRecord>(DatasetRecord{
-        registered.dataset_id, request.definition, request.summary, options_.random()})});
-    txn.Log("registered", {{"dataset", registered.dataset_id}});
+    RETURN_IF_ERROR(CheckLimit(request, registered.dataset_id));
+    txn.Apply(DatasetRegistered{std::make_shared<const DatasetRecord>(
+        DatasetRecord{registered.dataset_id, request.definition, request.summary, options_.random(),
+                      txn.caller() ? txn.caller()->name : ""})});
+    txn.Audit("registered", {{"dataset", registered.dataset_id}});
     if (request.request.incarnation) txn.Apply(Answered{{request.request, registered}});
   }
   unused_since_.erase(registered.dataset_id);  // a client is about to read it
   return registered;
 }
 
-std::shared_ptr<const DatasetRecord> DatasetRegistry::Find(const std::string& id,
-                                                           uint64_t edition) {
+absl::Status DatasetRegistry::CheckLimit(const RegisterDatasetRequest& request,
+                                         const std::string& id) const {
+  const int64_t limit = options_.namespace_limits.dataset_bytes;
+  if (limit == 0) return absl::OkStatus();
+  const std::string_view name_space = NamespaceOf(id);
+  auto bytes = static_cast<int64_t>(request.definition.size());
+  const int64_t added = bytes;
+  for (const auto& [other, dataset] : state_.datasets) {
+    if (other != id && NamespaceOf(other) == name_space)
+      bytes += static_cast<int64_t>(dataset->definition.size());
+  }
+  if (bytes <= limit) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("namespace ", std::string(name_space), " has ", bytes - added, " of ", limit,
+                   " bytes of datasets, and this one has ", added,
+                   " (max_dataset_bytes_per_namespace); unregister datasets that no job reads"));
+}
+
+absl::StatusOr<std::shared_ptr<const DatasetRecord>> DatasetRegistry::Find(const Transaction& txn,
+                                                                           const std::string& id,
+                                                                           uint64_t edition) {
+  std::shared_ptr<const DatasetRecord> found = state_.FindDataset(id, edition);
+  if (found == nullptr) {
+    RETURN_IF_ERROR(Authorize(Action::kGetDataset, txn.caller(), NamespaceOf(id)));
+    return absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found"));
+  }
+  RETURN_IF_ERROR(Authorize(Action::kGetDataset, txn.caller(), *found));
   unused_since_.erase(id);
-  return state_.FindDataset(id, edition);
+  return found;
 }
 
 absl::Status DatasetRegistry::Unregister(Transaction& txn, const std::string& id) {
-  if (state_.FindDataset(id) == nullptr) {
+  const std::shared_ptr<const DatasetRecord> dataset = state_.FindDataset(id);
+  if (dataset == nullptr) {
+    RETURN_IF_ERROR(Authorize(Action::kUnregisterDataset, txn.caller(), NamespaceOf(id)));
     return absl::NotFoundError(absl::StrCat("Dataset id ", id, " not found"));
   }
+  RETURN_IF_ERROR(Authorize(Action::kUnregisterDataset, txn.caller(), *dataset));
   for (const auto& [job_id, job] : state_.jobs) {
     if (job.dataset->id == id && !state_.IsOver(job)) {
       return absl::FailedPreconditionError(
@@ -102,6 +138,7 @@ absl::Status DatasetRegistry::Unregister(Transaction& txn, const std::string& id
     }
   }
   txn.Apply(DatasetUnregistered{id});
+  txn.Audit("unregistered", {{"dataset", id}});
   return absl::OkStatus();
 }
 

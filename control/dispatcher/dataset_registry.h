@@ -13,9 +13,11 @@ class DatasetRegistry {
 
   absl::StatusOr<RegisterDatasetAnswer> Register(Transaction& txn,
                                                  const RegisterDatasetRequest& request);
-  // Returns null if there is no such dataset. Otherwise the dataset counts as used, because a
-  // client is about to read it.
-  std::shared_ptr<const DatasetRecord> Find(const std::string& id, uint64_t edition);
+  // NotFound if there is no such dataset. Otherwise the dataset counts as used, because a client is
+  // about to read it.
+  absl::StatusOr<std::shared_ptr<const DatasetRecord>> Find(const Transaction& txn,
+                                                            const std::string& id,
+                                                            uint64_t edition);
   absl::Status Unregister(Transaction& txn, const std::string& id);
   // Forgets datasets that no job has read for dataset_ttl.
   void CollectUnused(Transaction& txn, absl::Time now);
@@ -24,6 +26,9 @@ class DatasetRegistry {
   absl::Duration GoesIn(const std::string& id, absl::Time now) const;
 
  private:
+  // Checks the limit of the namespace to which `request` adds a definition under `id`.
+  absl::Status CheckLimit(const RegisterDatasetRequest& request, const std::string& id) const;
+
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;

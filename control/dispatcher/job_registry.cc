@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/job_registry.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
@@ -9,6 +11,7 @@
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/restoration.h"
 #include "control/dispatcher/transaction.h"
+#include "control/policy/authorization.h"
 #include "control/policy/sharding.h"
 #include "control/protocol/scoped_name.h"
 #include "include/status_macros.h"
@@ -133,6 +136,39 @@ absl::Status JobRegistry::CheckPlaces(const Restoration& restoration, const JobT
   return absl::OkStatus();
 }
 
+absl::Status JobRegistry::CheckRights(const Caller& caller, const GetOrCreateJobRequest& request,
+                                      const Restoration* restoration) const {
+  const Action action = restoration == nullptr ? Action::kCreateJob : Action::kRestoreJob;
+  RETURN_IF_ERROR(Authorize(action, caller, request.name_space));
+  if (const JobRecord* there = state_.FindJobByName(request.name); there != nullptr) {
+    RETURN_IF_ERROR(Authorize(action, caller, *there));
+  }
+  const auto dataset = state_.FindDataset(request.dataset_id);
+  return dataset == nullptr ? absl::OkStatus() : Authorize(Action::kGetDataset, caller, *dataset);
+}
+
+absl::Status JobRegistry::CheckLimits(std::string_view name_space, const JobTerms& terms,
+                                      const JobRecord* replaced) const {
+  const std::string its(name_space);
+  const NamespaceLimits& limits = options_.namespace_limits;
+  // A fixed order is merged from all partitions at once.
+  if (limits.partitions > 0 && terms.deterministic && terms.partitions > limits.partitions) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the job needs ", terms.partitions, " partitions at once, but namespace ", its,
+                     " may have ", limits.partitions, " (max_partitions_per_namespace)"));
+  }
+  if (limits.jobs == 0) return absl::OkStatus();
+  const auto jobs = std::count_if(state_.jobs.begin(), state_.jobs.end(), [&](const auto& entry) {
+    const JobRecord& job = entry.second;
+    return &job != replaced && NamespaceOf(job.name) == name_space && !state_.IsOver(job);
+  });
+  if (jobs < limits.jobs) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("namespace ", its, " has ", jobs, " of ", limits.jobs,
+                   " jobs (max_jobs_per_namespace); wait until one finishes, or run `penstock jobs "
+                   "cancel` for one"));
+}
+
 absl::StatusOr<JobAnswer> JobRegistry::GetOrCreate(Transaction& txn,
                                                    const GetOrCreateJobRequest& request,
                                                    const Restoration* restoration) {
@@ -146,8 +182,13 @@ absl::StatusOr<JobAnswer> JobRegistry::GetOrCreate(Transaction& txn,
 absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
                                                      const GetOrCreateJobRequest& request,
                                                      const Restoration* restoration) {
+  RETURN_IF_ERROR(CheckRights(txn.caller(), request, restoration));
   if (const Answer* before = state_.FindAnswer(request.request)) {
-    if (const auto* same = std::get_if<JobAnswer>(before)) return *same;
+    if (const auto* same = std::get_if<JobAnswer>(before)) {
+      const JobRecord* job = state_.FindJob(same->job);
+      if (job != nullptr) RETURN_IF_ERROR(Authorize(Action::kCreateJob, txn.caller(), *job));
+      return *same;
+    }
     return absl::InvalidArgumentError(
         "the request has the number of an earlier, different request");
   }
@@ -176,6 +217,9 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
     RETURN_IF_ERROR(CheckPlaces(*restoration, request.terms));
     RETURN_IF_ERROR(CheckRestoration(*restoration, dataset->summary, request.terms));
   }
+  RETURN_IF_ERROR(CheckLimits(
+      request.name_space.empty() ? kDefaultNamespace : std::string_view(request.name_space),
+      request.terms, there));
   if (there != nullptr && !state_.IsOver(*there)) Cancel(txn, *there);
 
   JobRecord job{.id = JobId(state_.next_job),
@@ -186,16 +230,18 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
                 .terms = request.terms,
                 .seed = request.seed.has_value() ? *request.seed : options_.random(),
                 .token = absl::StrCat(absl::Hex(options_.random(), absl::kZeroPad16),
-                                      absl::Hex(options_.random(), absl::kZeroPad16))};
+                                      absl::Hex(options_.random(), absl::kZeroPad16)),
+                .owner = txn.caller() ? txn.caller()->name : ""};
   if (job.anonymous) {
     job.name = ScopedName(request.name_space, absl::StrCat("anonymous_job_", job.id.value(), "_",
                                                            absl::Hex(options_.random())));
   }
   JobAnswer created = AnswerOf(job, /*existed=*/false);
-  txn.Log("job_created", {{"job", absl::StrCat(job.id.value())},
-                          {"name", job.name},
-                          {"dataset", dataset->id},
-                          {"mode", ToText(job.terms.mode)}});
+  txn.Audit(restoration == nullptr ? "job_created" : "job_restored",
+            {{"job", absl::StrCat(job.id.value())},
+             {"name", job.name},
+             {"dataset", dataset->id},
+             {"mode", ToText(job.terms.mode)}});
   CountJob(job.terms);
   txn.Apply(JobCreated{std::move(job)});
   if (restoration != nullptr) BeginWith(txn, state_, created.job, *restoration);
@@ -207,10 +253,12 @@ absl::StatusOr<SavedRepetition> JobRegistry::GetReading(Transaction& txn,
                                                         const GetReadingRequest& request) {
   const JobRecord* job = state_.FindJob(request.job);
   if (job == nullptr) {
+    RETURN_IF_ERROR(AuthorizeByRole(Action::kGetReading, txn.caller()));
     return absl::NotFoundError(absl::StrCat(ToString(request.job),
                                             " is not known to this dispatcher; it was removed, or "
                                             "the dispatcher restarted without a journal"));
   }
+  RETURN_IF_ERROR(Authorize(Action::kGetReading, txn.caller(), *job));
   RETURN_IF_ERROR(lives_.CheckHeard(*job, request.heard));
   SavedRepetition saved{.repetition = request.repetition};
   absl::Status broken;
@@ -230,8 +278,7 @@ absl::StatusOr<SavedRepetition> JobRegistry::GetReading(Transaction& txn,
 }
 
 absl::Status JobRegistry::Cancel(Transaction& txn, const std::string& name_or_id) {
-  const JobRecord* job = FindByText(name_or_id);
-  if (job == nullptr) return absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
+  ASSIGN_OR_RETURN(const JobRecord* job, FindFor(Action::kCancelJob, txn.caller(), name_or_id));
   if (!job->cancelled) Cancel(txn, *job);
   return absl::OkStatus();
 }
@@ -255,17 +302,17 @@ void JobRegistry::Cancel(Transaction& txn, const JobRecord& job) {
     txn.EndOf(state_.iterations.at(id))
         .CloseSessions(absl::CancelledError(absl::StrCat("job ", job.name, " was cancelled")));
   }
-  txn.Log("job_cancelled", {{"job", absl::StrCat(job.id.value())}, {"name", job.name}});
+  txn.Audit("job_cancelled", {{"job", absl::StrCat(job.id.value())}, {"name", job.name}});
   txn.Apply(JobCancelled{job.id});
 }
 
 absl::Status JobRegistry::Remove(Transaction& txn, const std::string& name_or_id) {
-  const JobRecord* job = FindByText(name_or_id);
-  if (job == nullptr) return absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
+  ASSIGN_OR_RETURN(const JobRecord* job, FindFor(Action::kRemoveJob, txn.caller(), name_or_id));
   if (!state_.IsOver(*job)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "job ", job->name, " is not finished; run `penstock jobs cancel ", job->name, "` first"));
   }
+  txn.Audit("job_removed", {{"job", absl::StrCat(job->id.value())}, {"name", job->name}});
   Forget(txn, job->id);
   return absl::OkStatus();
 }
@@ -286,10 +333,17 @@ void JobRegistry::Forget(Transaction& txn, JobId job) {
   txn.Apply(JobRemoved{job});
 }
 
-const JobRecord* JobRegistry::FindByText(const std::string& name_or_id) const {
-  if (const JobRecord* job = state_.FindJobByName(name_or_id)) return job;
+absl::StatusOr<const JobRecord*> JobRegistry::FindFor(Action action, const Caller& caller,
+                                                      const std::string& name_or_id) const {
+  const JobRecord* job = state_.FindJobByName(name_or_id);
   uint64_t id = 0;
-  return absl::SimpleAtoi(name_or_id, &id) ? state_.FindJob(JobId(id)) : nullptr;
+  if (job == nullptr && absl::SimpleAtoi(name_or_id, &id)) job = state_.FindJob(JobId(id));
+  if (job == nullptr) {
+    RETURN_IF_ERROR(AuthorizeByRole(action, caller));
+    return absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));
+  }
+  RETURN_IF_ERROR(Authorize(action, caller, *job));
+  return job;
 }
 
 }  // namespace penstock::control

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "control/dispatcher/lives.h"
 #include "control/dispatcher/shared_state.h"
+#include "control/policy/authorization.h"
 #include "control/protocol/saved_reading.h"
 
 namespace penstock::control {
@@ -48,12 +49,20 @@ class JobRegistry {
  private:
   absl::StatusOr<JobAnswer> HandleRequest(Transaction& txn, const GetOrCreateJobRequest& request,
                                           const Restoration* restoration);
+  // Checks that the caller may make or join the job that `request` names, and read its dataset.
+  absl::Status CheckRights(const Caller& caller, const GetOrCreateJobRequest& request,
+                           const Restoration* restoration) const;
+  // Checks the limits of a namespace that gets one more job, in place of `replaced` (may be null).
+  absl::Status CheckLimits(std::string_view name_space, const JobTerms& terms,
+                           const JobRecord* replaced) const;
   absl::Status CheckPlaces(const Restoration& restoration, const JobTerms& terms) const;
   void TakeFromWorkers(Transaction& txn, JobId job);
   void Cancel(Transaction& txn, const JobRecord& job);
   void Forget(Transaction& txn, JobId job);
   bool IsRead(JobId job) const;  // by a client with an open stream
-  const JobRecord* FindByText(const std::string& name_or_id) const;
+  // Finds a job on which the caller may act.
+  absl::StatusOr<const JobRecord*> FindFor(Action action, const Caller& caller,
+                                           const std::string& name_or_id) const;
   bool Collectable(const JobRecord& job) const;
   std::string OwedOf(JobId job) const;  // for logs; empty: owes nothing
 

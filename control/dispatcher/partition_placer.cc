@@ -2,12 +2,14 @@
 #include "control/dispatcher/partition_placer.h"
 
 #include <algorithm>
-#include <set>
+#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/placing.h"
+#include "control/protocol/scoped_name.h"
 
 namespace penstock::control {
 namespace {
@@ -44,7 +46,12 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
   PartitionCounts counts(state_, iteration, context);
   const bool anywhere = failures_.empty() && iteration.division.count == 0;
   if (anywhere && !SomebodyHasRoom(state_, iteration, counts, usable)) return;
+  int64_t room = RoomInNamespace(state_.jobs.at(iteration.job));
   for (PartitionId partition : assignable) {
+    if (room <= 0) {
+      limited_.insert(id);
+      break;
+    }
     const PartitionKey key{id, partition};
     const auto failed = failures_.find(key);
     WorkerId worker = ReservedFor(key);
@@ -63,9 +70,45 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
              {"worker", absl::StrCat(absl::Hex(worker.value()))}});
     txn.Apply(id, protocol::AssignTo(iteration.record, context, partition, worker));
     counts.Add(worker);
+    --room;
     some = true;
   }
   if (some) Balance(txn, id);  // no partition is moved while one waits for a worker
+}
+
+int64_t PartitionPlacer::RoomInNamespace(const JobRecord& job) const {
+  const int64_t limit = options_.namespace_limits.partitions;
+  if (limit == 0) return std::numeric_limits<int64_t>::max();
+  int64_t placed = 0;
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!state_.GoesOn(iteration) || iteration.record.closed ||
+        NamespaceOf(state_.jobs.at(iteration.job).name) != NamespaceOf(job.name)) {
+      continue;
+    }
+    const auto context = shared_.contexts.find(id);
+    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+      const bool ended =
+          partition.end.has_value() ||
+          (context != shared_.contexts.end() && context->second.partitions[p].ended.has_value());
+      if (partition.worker && !ended) ++placed;
+    }
+  }
+  return std::max<int64_t>(limit - placed, 0);
+}
+
+std::string PartitionPlacer::FullNamespace(const JobRecord& job) const {
+  if (RoomInNamespace(job) > 0) return "";
+  const int64_t limit = options_.namespace_limits.partitions;
+  return absl::StrCat("another partition to end, because namespace ",
+                      std::string(NamespaceOf(job.name)), " has ", limit, " of ", limit,
+                      " partitions (max_partitions_per_namespace)");
+}
+
+void PartitionPlacer::RetryLimited(Transaction& txn) {
+  for (const IterationId id : std::exchange(limited_, {})) {
+    if (state_.FindIteration(id) != nullptr) OpenAndPlace(txn, id);
+  }
 }
 
 void PartitionPlacer::Balance(Transaction& txn, IterationId id) {

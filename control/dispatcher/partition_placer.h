@@ -4,6 +4,8 @@
 // worker, with the arithmetic of control/policy/placing.h.
 #pragma once
 
+#include <set>
+
 #include "control/dispatcher/link_monitor.h"
 #include "control/dispatcher/shared_state.h"
 
@@ -16,6 +18,11 @@ class PartitionPlacer {
 
   // Opens partitions of the iteration, and places those that wait for a worker.
   void OpenAndPlace(Transaction& txn, IterationId iteration);
+  // Returns the limit that keeps partitions of the job's namespace waiting, as text; empty if the
+  // namespace is below it.
+  std::string FullNamespace(const JobRecord& job) const;
+  // Places partitions that waited because of that limit.
+  void RetryLimited(Transaction& txn);
   // Moves partitions that would be better placed on another worker. Call it after an event that may
   // make a better placement possible: a worker joined, a partition ended, a reader came back.
   void Balance(Transaction& txn, IterationId iteration);
@@ -72,6 +79,9 @@ class PartitionPlacer {
   bool IsTrying(WorkerId worker) const;
   std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const;
 
+  // Returns how many further partitions of the job's namespace may be placed.
+  int64_t RoomInNamespace(const JobRecord& job) const;
+
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
@@ -81,6 +91,7 @@ class PartitionPlacer {
   // By worker: the partition that was last tried on it because no worker could be reserved for the
   // partition, and the time of that placement.
   std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_;
+  std::set<IterationId> limited_;  // iterations with partitions that wait for their namespace
 };
 
 }  // namespace penstock::control

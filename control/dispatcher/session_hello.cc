@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles hellos: a client begins its session, or continues it on another stream.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,8 @@
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/session_manager.h"
 #include "control/dispatcher/transaction.h"
+#include "control/policy/authorization.h"
+#include "control/protocol/scoped_name.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -77,12 +80,14 @@ absl::StatusOr<const JobRecord*> SessionManager::CheckHello(Transaction& txn,
   RETURN_IF_ERROR(CheckVersion(hello.version, "the client"));
   const JobRecord* job = state_.FindJob(hello.job);
   if (job == nullptr) {
+    RETURN_IF_ERROR(AuthorizeByRole(Action::kReadJob, peer.caller));
     return absl::NotFoundError(
         absl::StrCat(ToString(hello.job),
                      " is not known to this dispatcher; it was removed, had no reader "
                      "for job_gc_timeout or abandoned_job_ttl, or the dispatcher "
                      "restarted without a journal"));
   }
+  RETURN_IF_ERROR(Authorize(Action::kReadJob, peer.caller, *job));
   RETURN_IF_ERROR(lives_.Check(txn, *job, hello));
   if (job->cancelled) {
     return absl::CancelledError(absl::StrCat("job ", job->name, " was cancelled"));
@@ -96,7 +101,31 @@ absl::StatusOr<const JobRecord*> SessionManager::CheckHello(Transaction& txn,
         absl::StrCat("cross-trainer caching allows one repetition, but job ", job->name,
                      " was asked for repetition ", hello.repetition));
   }
+  RETURN_IF_ERROR(CheckLimit(*job, hello.client));
   return job;
+}
+
+// Checks the limit of clients of the job's namespace. A client that returns before it is declared
+// dead is in its iteration's record, and keeps its place.
+absl::Status SessionManager::CheckLimit(const JobRecord& job, ClientId client) const {
+  const int64_t limit = shared_.options.namespace_limits.clients;
+  if (limit == 0) return absl::OkStatus();
+  const std::string_view name_space = NamespaceOf(job.name);
+  std::set<ClientId> clients;
+  for (const auto& [id, iteration] : state_.iterations) {
+    if (!state_.GoesOn(iteration) || iteration.record.finished ||
+        NamespaceOf(state_.jobs.at(iteration.job).name) != name_space) {
+      continue;
+    }
+    for (const protocol::ReaderRecord& reader : iteration.record.readers) {
+      if (reader.status == protocol::ReaderStatus::kActive) clients.insert(reader.client);
+    }
+  }
+  const auto reading = static_cast<int64_t>(clients.size());
+  if (reading < limit || clients.contains(client)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("namespace ", std::string(name_space), " has ",
+                                                   reading, " of ", limit,
+                                                   " clients (max_clients_per_namespace)"));
 }
 
 absl::StatusOr<protocol::Connect> SessionManager::ConnectOf(const JobRecord& job,
@@ -141,7 +170,7 @@ void SessionManager::TakeStream(Transaction& txn, const SessionKey& key,
 void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                              const ClientHello& hello) {
   const absl::StatusOr<const JobRecord*> checked = CheckHello(txn, *peer, hello);
-  if (!checked.ok()) return txn.Close(peer, checked.status());
+  if (!checked.ok()) return txn.Close(peer, txn.AuditRefusal(checked.status()));
   const JobRecord* job = *checked;
   const IterationState* iteration = FindOrRecall(txn, job->id, hello.repetition);
   const bool begins = iteration == nullptr ||
@@ -189,9 +218,9 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   liveness_.Joined(key);
   txn.AppendAnyway();  // the Welcome gives a lease
   jobs_.NoteRead(job->id);
-  txn.Log("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
-                            {"iteration", absl::StrCat(iteration->id.value())},
-                            {"restored", hello.state.has_value() ? "yes" : "no"}});
+  txn.Audit("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},
+                              {"iteration", absl::StrCat(iteration->id.value())},
+                              {"restored", hello.state.has_value() ? "yes" : "no"}});
   txn.Settle(iteration->id, std::move(decision));
   if (welcomed && iteration->record.readers[*before].status == protocol::ReaderStatus::kLeft) {
     return ForgetLease(key);  // the client already knows that it has left

@@ -16,6 +16,7 @@
 #include "control/protocol/client_messages.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/heartbeat_counts.h"
+#include "control/protocol/principal.h"
 #include "control/state/state.h"
 
 namespace penstock::control {
@@ -36,9 +37,11 @@ class Arriving {
   std::atomic<int>& count_;
 };
 
-// The core's lock guards the fields of ClientPeer and WorkerPeer, except `arriving`.
+// The core's lock guards the fields of ClientPeer and WorkerPeer, except `arriving`, and `caller`,
+// which is constant.
 struct ClientPeer {
   std::shared_ptr<ClientStreamWriter> writer;
+  Caller caller;  // who opened the stream
   // The number of messages from this peer that wait for the lock. While there are any, the peer is
   // alive, no matter how long ago it was last heard from. Not guarded by the lock.
   std::atomic<int> arriving = 0;
@@ -61,6 +64,7 @@ struct ClientPeer {
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerStreamWriter> writer;
+  Caller caller;                  // as in ClientPeer
   std::atomic<int> arriving = 0;  // as in ClientPeer
   WorkerId worker;                // none before its hello and after its end
   std::vector<DatasetWork> work;  // according to its last heartbeat

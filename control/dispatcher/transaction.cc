@@ -211,8 +211,19 @@ void Transaction::Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Sta
   peer->worker = WorkerId();
 }
 
-void Transaction::Log(std::string name, std::vector<std::pair<std::string, std::string>> fields) {
+void Transaction::Log(std::string name, EventFields fields) {
   log_.push_back({std::move(name), std::move(fields)});
+}
+
+void Transaction::Audit(std::string name, EventFields fields) {
+  if (caller_.has_value()) fields.push_back({"principal", caller_->name});
+  Log(std::move(name), std::move(fields));
+}
+
+absl::Status Transaction::AuditRefusal(absl::Status status) {
+  if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status))
+    Audit("refused", {{"why", std::string(status.message())}});
+  return status;
 }
 
 // --- The protocol's messages --------------------------------------------------------

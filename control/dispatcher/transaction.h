@@ -22,11 +22,14 @@ class IterationEnd;
 
 class ABSL_SCOPED_LOCKABLE Transaction {
  public:
-  explicit Transaction(Core& core) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_)
-      : core_(Begin(core)), lock_(core.mu_), shared_(core.shared_) {}
+  // `caller`: who caused the event; none for the dispatcher itself.
+  explicit Transaction(Core& core, Caller caller = {}) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_)
+      : core_(Begin(core)), caller_(std::move(caller)), lock_(core.mu_), shared_(core.shared_) {}
   ~Transaction() ABSL_UNLOCK_FUNCTION();  // appends, releases the lock, delivers
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
+
+  const Caller& caller() const { return caller_; }
 
   // Runs `body`, which handles one event. If an invariant of a job does not hold
   // (PENSTOCK_INVARIANT), or if `body` throws a std::logic_error (for example, because a look-up
@@ -78,7 +81,13 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   void NotifyMembership(IterationId iteration, ClientId client) {
     notified_readers_.insert({iteration, client});
   }
-  void Log(std::string name, std::vector<std::pair<std::string, std::string>> fields);
+  using EventFields = std::vector<std::pair<std::string, std::string>>;
+  void Log(std::string name, EventFields fields);
+  // Logs an event that changes a job, a dataset, a worker or a right, with the caller's name as
+  // `principal`.
+  void Audit(std::string name, EventFields fields);
+  // Logs that the caller was refused, if `status` says so. Returns `status`.
+  absl::Status AuditRefusal(absl::Status status);
 
   // Returns the object that ends the iteration as a part of this transaction (iteration_end.h).
   IterationEnd EndOf(const IterationState& iteration);
@@ -98,6 +107,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   absl::StatusOr<std::vector<std::string>> Records() const;
 
   Core& core_;
+  const Caller caller_;
   const int exceptions_ = std::uncaught_exceptions();  // when the transaction began
   IterationId at_work_;  // in Guard(): the iteration last asked for or changed
   MutexLock lock_;       // the analysis does not see that it is held: AssertHeld()

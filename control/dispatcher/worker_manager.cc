@@ -9,8 +9,10 @@
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/transaction.h"
+#include "control/policy/authorization.h"
 #include "control/policy/splits.h"
 #include "control/policy/worker_list.h"
+#include "include/status_macros.h"
 #include "penstock/status.h"
 
 namespace penstock::control {
@@ -136,6 +138,22 @@ absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
   return PlaceInList(list, hello.address, taken);
 }
 
+absl::StatusOr<int64_t> WorkerManager::CheckHello(Transaction& txn, const WorkerHello& hello) {
+  const std::string who = absl::StrCat("the worker at ", hello.address);
+  RETURN_IF_ERROR(AuthorizeByRole(Action::kServe, txn.caller()));
+  RETURN_IF_ERROR(CheckVersion(hello.version, who));
+  if (hello.permits > kMostPermits) {
+    return absl::InvalidArgumentError(absl::StrCat(who, " has ", hello.permits,
+                                                   " permits; the limit is ", kMostPermits,
+                                                   ". Start it with one permit for each core"));
+  }
+  if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) {
+    lives_.EndEarlier(txn, hello.heard);
+    return Annotate(lives_.Beyond(hello.heard), "the hello of ", who);
+  }
+  return PlaceOf(hello);
+}
+
 void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                             const WorkerHello& hello) {
   if (peer->worker) {
@@ -144,21 +162,12 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
                          "worker ", WorkerText(peer->worker),
                          " sent a second hello on its stream; open one stream for each worker")));
   }
-  const std::string who = absl::StrCat("the worker at ", hello.address);
-  if (absl::Status supported = CheckVersion(hello.version, who); !supported.ok()) {
-    return txn.Close(peer, supported);
+  const absl::StatusOr<int64_t> place = CheckHello(txn, hello);
+  if (!place.ok()) {
+    txn.Audit("worker_refused",
+              {{"address", hello.address}, {"why", std::string(place.status().message())}});
+    return txn.Close(peer, place.status());
   }
-  if (hello.permits > kMostPermits) {
-    return txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
-                               who, " has ", hello.permits, " permits; the limit is ", kMostPermits,
-                               ". Start it with one permit for each core")));
-  }
-  if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) {
-    lives_.EndEarlier(txn, hello.heard);
-    return txn.Close(peer, Annotate(lives_.Beyond(hello.heard), "the hello of ", who));
-  }
-  absl::StatusOr<int64_t> place = PlaceOf(hello);
-  if (!place.ok()) return txn.Close(peer, place.status());
   if (auto before = workers_.find(hello.worker); before != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = before->second;
     old->worker = WorkerId();
@@ -180,9 +189,9 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
                       .place = *place,
                       .process = hello.process};
   if (known == nullptr) {
-    txn.Log("joined", {{"worker", WorkerText(hello.worker)},
-                       {"address", hello.address},
-                       {"permits", absl::StrCat(record.permits)}});
+    txn.Audit("joined", {{"worker", WorkerText(hello.worker)},
+                         {"address", hello.address},
+                         {"permits", absl::StrCat(record.permits)}});
   }
   const bool differs = known != nullptr && !(*known == record);  // readers may need to know
   if (known == nullptr || differs) txn.Apply(WorkerRegistered{std::move(record)});

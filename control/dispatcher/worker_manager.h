@@ -43,6 +43,8 @@ class WorkerManager {
  private:
   void Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerUp& message);
   void OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello);
+  // Returns the worker's place in the list of workers.
+  absl::StatusOr<int64_t> CheckHello(Transaction& txn, const WorkerHello& hello);
   absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const;
   void OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitRequest& request);
   void OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark);

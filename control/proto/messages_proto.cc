@@ -24,7 +24,7 @@ WIRE_STRUCT(RegisterDatasetRequest, wire::RegisterDatasetRequest, request, datas
             name_space, definition, summary);
 WIRE_STRUCT(GetDatasetAnswer, wire::GetDatasetAnswer, dataset_id, definition, summary);
 WIRE_PAIR(DatasetStatus, wire::DatasetStatus) {
-  WIRE_FIELDS(dataset_id, fingerprint, spec_text, cardinality, definition_bytes, jobs);
+  WIRE_FIELDS(dataset_id, fingerprint, spec_text, cardinality, definition_bytes, jobs, owner);
   WIRE_GOES_IN();
 }
 WIRE_STRUCT(PartitionStatus, wire::PartitionStatus, partition, placement, worker, ended, elements,
@@ -34,7 +34,7 @@ WIRE_STRUCT(IterationStatus, wire::IterationStatus, iteration, repetition, close
 WIRE_STRUCT(JobFeed, wire::JobFeed, wanted_per_s, worker_per_s, busy, workers);
 WIRE_PAIR(JobStatus, wire::JobStatus) {
   WIRE_FIELDS(job, name, run_id, dataset_id, terms, seed, phase, iterations, earlier_iterations,
-              earlier_elements, slowed_by, feed);
+              earlier_elements, slowed_by, feed, owner);
   WIRE_NANOSECONDS(unread_for);
   WIRE_GOES_IN();
 }
@@ -46,7 +46,12 @@ WIRE_STRUCT(LinkStatus, wire::LinkStatus, client, iteration, job, worker, counts
             bytes_per_s);
 WIRE_STRUCT(WorkStatus, wire::WorkStatus, worker, address, work);
 WIRE_STRUCT(DispatcherStatus, wire::DispatcherStatus, term, version, release, journal,
-            journal_sequence, datasets, jobs, workers, links, work, wanted_workers);
+            journal_sequence, datasets, jobs, workers, links, work, wanted_workers,
+            next_page_token);
+WIRE_PAIR(StatusRequest, wire::StatusRequest) {
+  WIRE_FIELDS(name_space, page_size, page_token);
+  coder.Require(value.page_size >= 0, "page_size is negative");
+}
 
 WIRE_CONVERTERS(VersionRange);
 WIRE_CONVERTERS(RegisterDatasetRequest);
@@ -54,6 +59,7 @@ WIRE_CONVERTERS(RegisterDatasetAnswer);
 WIRE_CONVERTERS(GetDatasetAnswer);
 WIRE_CONVERTERS(GetOrCreateJobRequest);
 WIRE_CONVERTERS(JobAnswer);
+WIRE_CONVERTERS(StatusRequest);
 WIRE_CONVERTERS(DispatcherStatus);
 
 }  // namespace penstock::control

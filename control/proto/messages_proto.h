@@ -35,6 +35,9 @@ absl::StatusOr<GetOrCreateJobRequest> FromWire(const wire::GetOrCreateJobRequest
 void ToWire(const JobAnswer& from, wire::JobAnswer* to);
 absl::StatusOr<JobAnswer> FromWire(const wire::JobAnswer& from);
 
+void ToWire(const StatusRequest& from, wire::StatusRequest* to);
+absl::StatusOr<StatusRequest> FromWire(const wire::StatusRequest& from);
+
 void ToWire(const DispatcherStatus& from, wire::DispatcherStatus* to);
 absl::StatusOr<DispatcherStatus> FromWire(const wire::DispatcherStatus& from);
 

@@ -24,6 +24,7 @@ struct DatasetStatus {
   int64_t definition_bytes = 0;
   int64_t jobs = 0;                                   // jobs that read the dataset
   absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a job reads it
+  std::string owner = {};                             // a principal; empty: none
 };
 
 struct PartitionStatus {
@@ -80,6 +81,7 @@ struct JobStatus {
   absl::Duration unread_for;                          // zero: a client reads the job
   absl::Duration goes_in = absl::InfiniteDuration();  // until removal, unless a client reads the
                                                       // job
+  std::string owner = {};                             // a principal; empty: none
 };
 
 struct WorkerStatus {
@@ -122,6 +124,7 @@ struct DispatcherStatus {
   std::vector<LinkStatus> links;  // of the sessions that are connected
   std::vector<WorkStatus> work;   // of the workers that are connected
   int64_t wanted_workers = 0;     // to keep the trainers of all jobs fed; 0: no estimate
+  std::string next_page_token;    // for the next StatusRequest; empty: this is the last page
 };
 
 }  // namespace penstock::control

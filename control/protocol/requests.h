@@ -97,4 +97,12 @@ struct JobAnswer {
   friend bool operator==(const JobAnswer&, const JobAnswer&) = default;
 };
 
+// A request for a page of DispatcherStatus. The first page also has everything that is not about
+// single jobs or datasets. The links of a job are on the page of the job.
+struct StatusRequest {
+  std::string name_space;  // only its jobs and datasets; empty: all that the caller may see
+  int64_t page_size = 0;   // the maximum number of jobs and datasets; 0: all
+  std::string page_token;  // next_page_token of the previous page; empty: the first page
+};
+
 }  // namespace penstock::control

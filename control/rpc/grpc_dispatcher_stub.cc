@@ -166,10 +166,13 @@ class GrpcDispatcherStub final : public DispatcherStub {
     return CallOnJob(job, &wire::Dispatcher::Stub::RemoveJob, options);
   }
 
-  absl::StatusOr<DispatcherStatus> GetStatus(CallOptions options) override {
+  absl::StatusOr<DispatcherStatus> GetStatusPage(const StatusRequest& request,
+                                                 CallOptions options) override {
+    wire::StatusRequest wire;
+    ToWire(request, &wire);
     ASSIGN_OR_RETURN(
         wire::DispatcherStatus answer,
-        Call<wire::DispatcherStatus>(wire::Empty(), &wire::Dispatcher::Stub::GetStatus, options));
+        Call<wire::DispatcherStatus>(wire, &wire::Dispatcher::Stub::GetStatus, options));
     return FromWire(answer);
   }
 

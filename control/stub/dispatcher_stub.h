@@ -85,8 +85,13 @@ class DispatcherStub {
   // Forgets a finished or cancelled job and its name; FailedPrecondition for any other job.
   virtual absl::Status RemoveJob(std::string_view job, CallOptions options) = 0;
 
-  // Returns the whole status, for people: datasets, jobs, workers and links.
-  virtual absl::StatusOr<DispatcherStatus> GetStatus(CallOptions options) = 0;
+  // Returns a page of the status. InvalidArgument for a page_token that no answer contained.
+  virtual absl::StatusOr<DispatcherStatus> GetStatusPage(const StatusRequest& request,
+                                                         CallOptions options) = 0;
+  // Returns the whole status, for people: datasets, jobs, workers and links; `name_space`: only
+  // its jobs and datasets. Gets the pages one by one, so the dispatcher may change in between.
+  absl::StatusOr<DispatcherStatus> GetStatus(const CallOptions& options,
+                                             const std::string& name_space = "");
 
   // Open a stream. `events` must outlive the session. Prefer the two functions below.
   virtual std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) = 0;

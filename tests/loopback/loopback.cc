@@ -113,7 +113,7 @@ class Stream final : public StreamWriter<Down>,
                      public Stoppable,
                      public std::enable_shared_from_this<Stream<Up, Down, Peer>> {
  public:
-  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<StreamWriter<Down>>);
+  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<StreamWriter<Down>>, Caller);
 
   Stream(std::shared_ptr<Line> line, SessionEvents<Down>* events)
       : line_(std::move(line)), events_(events) {}
@@ -153,7 +153,7 @@ class Stream final : public StreamWriter<Down>,
     const bool entered = line_ != nullptr && line_->Enter(this);
     absl::Status status = Refused();
     if (entered) {
-      std::shared_ptr<Peer> peer = (line_->core()->*open)(this->shared_from_this());
+      std::shared_ptr<Peer> peer = (line_->core()->*open)(this->shared_from_this(), Caller());
       status = Pump(peer);
       line_->core()->OnClosed(peer);
       line_->Leave(this);
@@ -302,9 +302,10 @@ class LoopbackStub final : public DispatcherStub {
     return Call<absl::Status>(
         options, [&](Core& core, auto done) { core.RemoveJob(std::string(job), done); });
   }
-  absl::StatusOr<DispatcherStatus> GetStatus(CallOptions options) override {
+  absl::StatusOr<DispatcherStatus> GetStatusPage(const StatusRequest& request,
+                                                 CallOptions options) override {
     return Call<absl::StatusOr<DispatcherStatus>>(
-        options, [&](Core& core, auto done) { core.GetStatus(done); });
+        options, [&](Core& core, auto done) { core.GetStatus(request, done); });
   }
   std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) override {
     return std::make_unique<LoopbackSession<ClientUp, ClientDown, ClientPeer>>(address_, events,

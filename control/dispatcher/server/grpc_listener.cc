@@ -20,7 +20,8 @@ namespace {
 
 class GrpcListener final : public Listener {
  public:
-  explicit GrpcListener(Core* core) : service_(core) {}
+  GrpcListener(Core* core, std::unique_ptr<Authenticator> authenticator)
+      : authenticator_(std::move(authenticator)), service_(core, authenticator_.get()) {}
   ~GrpcListener() override {
     if (server_ == nullptr) return;
     Shutdown();
@@ -28,7 +29,9 @@ class GrpcListener final : public Listener {
   }
 
   absl::Status Listen(const DispatcherConfig& config) {
-    ASSIGN_OR_RETURN(auto credentials, ServerCredentials(config.tls));
+    const auto of_clients =
+        config.auth_file.empty() ? ClientCertificates::kNotAsked : ClientCertificates::kAsked;
+    ASSIGN_OR_RETURN(auto credentials, ServerCredentials(config.tls, of_clients));
     PrepareGrpc();
     grpc::ServerBuilder builder;
     const std::string address = JoinHostPort(config.host, config.port);
@@ -55,6 +58,7 @@ class GrpcListener final : public Listener {
   }
 
  private:
+  const std::unique_ptr<Authenticator> authenticator_;
   DispatcherService service_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
@@ -64,7 +68,8 @@ class GrpcListener final : public Listener {
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig& config,
                                                           Core* core) {
-  auto listener = std::make_unique<GrpcListener>(core);
+  ASSIGN_OR_RETURN(auto authenticator, Authenticator::Open(config.auth_file, StderrEventLog()));
+  auto listener = std::make_unique<GrpcListener>(core, std::move(authenticator));
   RETURN_IF_ERROR(listener->Listen(config));
   return listener;
 }

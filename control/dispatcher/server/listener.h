@@ -15,7 +15,7 @@ class Listener {
  public:
   // Accepts calls and streams at the config's host and port, and passes them to `core`, which must
   // outlive the listener. Unavailable if it cannot listen; with TLS, also the errors of
-  // ServerCredentials.
+  // ServerCredentials; with an auth_file, those of Authenticator::Open.
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const DispatcherConfig& config,
                                                          Core* core);
   virtual ~Listener() = default;  // calls Shutdown() if needed; no call reaches the core afterwards

@@ -2,6 +2,7 @@
 // DispatchServer: journal, core, listener, and the threads that find dead peers.
 #include "control/dispatcher/server/server.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/match.h"
@@ -53,6 +54,10 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat("metrics_port is ", config.metrics_port,
                                                    "; it must be -1 or from 0 to 65535"));
   }
+  const NamespaceLimits& limits = config.namespace_limits;
+  if (std::min({limits.jobs, limits.dataset_bytes, limits.partitions, limits.clients}) < 0) {
+    return absl::InvalidArgumentError("the limits of a namespace must not be negative");
+  }
   for (const auto& [name, duration] :
        {std::pair("client_timeout", config.client_timeout),
         std::pair("worker_timeout", config.worker_timeout),
@@ -77,6 +82,7 @@ class Server final : public DispatchServer {
       ASSIGN_OR_RETURN(journal, control::OpenSqliteJournal(config_.work_dir));
     }
     ASSIGN_OR_RETURN(core_, Core::Open(Options(), std::move(journal)));
+    WarnIfOpen();
     ASSIGN_OR_RETURN(listener_, control::Listener::Start(config_, core_.get()));
     port_ = listener_->port();
     if (config_.metrics_port >= 0) {
@@ -141,6 +147,17 @@ class Server final : public DispatchServer {
   }
 
  private:
+  void WarnIfOpen() const {
+    if (control::IsLoopback(config_.host) || !config_.auth_file.empty() || config_.tls.mutual)
+      return;
+    StderrEventLog()->Write(
+        {"open_to_all",
+         {{"host", config_.host},
+          {"why",
+           "every process that reaches the port may register datasets, which read files on "
+           "workers, and may read and end every job; set auth_file or tls_mutual"}}});
+  }
+
   CoreOptions Options() {
     CoreOptions options;
     options.client_timeout = config_.client_timeout;
@@ -155,6 +172,7 @@ class Server final : public DispatchServer {
     options.dataset_ttl = unless_0(config_.dataset_ttl);
     options.worker_addresses = config_.worker_addresses;
     options.deployment_mode = config_.deployment_mode;
+    options.namespace_limits = config_.namespace_limits;
     options.now = BootTime;
     options.random = RandomNumber;
     options.port_refuses = control::PortRefuses;

@@ -46,13 +46,13 @@ class ServerStreamWriter final : public StreamWriter<Down> {
 template <class Up, class Down, class WireUp, class WireDown, class Peer>
 class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<StreamWriter<Down>>);
+  using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<StreamWriter<Down>>, Caller);
 
-  ServerStream(Core* core, Opened open, grpc::CallbackServerContext* context)
+  ServerStream(Core* core, Opened open, Caller caller, grpc::CallbackServerContext* context)
       : core_(core),
         context_(context),
         writer_(std::make_shared<ServerStreamWriter<ServerStream, Down>>(this)) {
-    peer_ = (core_->*open)(writer_);
+    peer_ = (core_->*open)(writer_, std::move(caller));
     this->StartRead(&in_);
   }
 
@@ -116,6 +116,23 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   Mutex mu_;
   std::deque<grpc::ByteBuffer> out_ GUARDED_BY(mu_);  // the first is being written
   std::optional<absl::Status> finish_ GUARDED_BY(mu_);
+};
+
+// A stream whose only message is the reason for which the dispatcher refuses the caller. The
+// message shows the peer that the reason is the dispatcher's own, not that of a proxy.
+template <class Down, class WireDown, class Refusal>
+class RefusedStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit RefusedStream(const absl::Status& why) {
+    WireDown wire;
+    ToWire(Down(Refusal{why}), &wire);
+    message_ = ToBytes(wire);
+    this->StartWriteAndFinish(&message_, grpc::WriteOptions(), ToGrpc(why));
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  grpc::ByteBuffer message_;
 };
 
 using ClientServerStream =

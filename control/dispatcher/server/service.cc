@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/server/service.h"
 
+#include <grpcpp/security/auth_context.h>
+
+#include <string>
+
+#include "absl/strings/strip.h"
 #include "control/dispatcher/server/server_stream.h"
+#include "control/policy/authorization.h"
 #include "control/proto/reading_proto.h"
+#include "control/rpc/credentials.h"
 
 namespace penstock::control {
 namespace {
@@ -20,118 +27,161 @@ Core::DoneEmpty FinishOf(grpc::ServerUnaryReactor* reactor) {
   return [reactor](absl::Status status) { reactor->Finish(ToGrpc(status)); };
 }
 
+// Calls handle(parsed), or finishes the call if the request is not valid.
+template <class Request, class Handle>
+void Parsed(const Request& request, grpc::ServerUnaryReactor* reactor, Handle handle) {
+  const auto parsed = FromWire(request);
+  if (parsed.ok()) {
+    handle(*parsed);
+  } else {
+    reactor->Finish(ToGrpc(parsed.status()));
+  }
+}
+
+PeerCredentials CredentialsOf(const grpc::CallbackServerContext& context) {
+  PeerCredentials credentials{.token = "", .certificate_names = {}, .address = context.peer()};
+  const auto& metadata = context.client_metadata();
+  if (const auto found = metadata.find(kTokenMetadata); found != metadata.end()) {
+    const std::string value(found->second.data(), found->second.size());
+    credentials.token = std::string(absl::StripPrefix(value, kTokenScheme));
+  }
+  const std::shared_ptr<const grpc::AuthContext> tls = context.auth_context();
+  if (tls == nullptr || !tls->IsPeerAuthenticated()) return credentials;
+  for (const char* property : {GRPC_X509_CN_PROPERTY_NAME, GRPC_X509_SAN_PROPERTY_NAME}) {
+    for (const grpc::string_ref& name : tls->FindPropertyValues(property)) {
+      credentials.certificate_names.emplace_back(name.data(), name.size());
+    }
+  }
+  return credentials;
+}
+
+// Opens a stream of the core, or one that ends with the reason for which the caller is refused.
+template <class Stream, class Refused>
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OpenStream(
+    Core* core, Authenticator* authenticator, typename Stream::Opened open,
+    grpc::CallbackServerContext* context) {
+  absl::StatusOr<Caller> caller = authenticator->Identify(CredentialsOf(*context));
+  if (caller.ok()) return new Stream(core, open, *std::move(caller), context);
+  return new Refused(caller.status());
+}
+
 }  // namespace
+
+template <class Handle>
+grpc::ServerUnaryReactor* DispatcherService::Identified(grpc::CallbackServerContext* context,
+                                                        Handle handle) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const absl::StatusOr<Caller> caller = authenticator_->Identify(CredentialsOf(*context));
+  if (caller.ok()) {
+    handle(*caller, reactor);
+  } else {
+    reactor->Finish(ToGrpc(caller.status()));
+  }
+  return reactor;
+}
 
 grpc::ServerUnaryReactor* DispatcherService::GetVersion(grpc::CallbackServerContext* context,
                                                         const wire::VersionRequest* /*request*/,
                                                         wire::VersionRange* answer) {
   ToWire(VersionRange(), answer);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  return Identified(context, [](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    reactor->Finish(ToGrpc(AuthorizeByRole(Action::kGetVersion, caller)));
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::GetOrRegisterDataset(
     grpc::CallbackServerContext* context, const wire::RegisterDatasetRequest* request,
     wire::RegisterDatasetAnswer* answer) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<RegisterDatasetRequest> parsed = FromWire(*request);
-  if (parsed.ok()) {
-    core_->RegisterDataset(*parsed, AnswerTo<RegisterDatasetAnswer>(reactor, answer));
-  } else {
-    reactor->Finish(ToGrpc(parsed.status()));
-  }
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    Parsed(*request, reactor, [&](const RegisterDatasetRequest& parsed) {
+      core_->RegisterDataset(parsed, AnswerTo<RegisterDatasetAnswer>(reactor, answer), caller);
+    });
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::GetDataset(grpc::CallbackServerContext* context,
                                                         const wire::DatasetRequest* request,
                                                         wire::GetDatasetAnswer* answer) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_->GetDataset(request->dataset_id(), request->edition(),
-                    AnswerTo<GetDatasetAnswer>(reactor, answer));
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    core_->GetDataset(request->dataset_id(), request->edition(),
+                      AnswerTo<GetDatasetAnswer>(reactor, answer), caller);
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::UnregisterDataset(grpc::CallbackServerContext* context,
                                                                const wire::DatasetRequest* request,
                                                                wire::Empty* /*answer*/) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_->UnregisterDataset(request->dataset_id(), FinishOf(reactor));
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    core_->UnregisterDataset(request->dataset_id(), FinishOf(reactor), caller);
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::GetOrCreateJob(
     grpc::CallbackServerContext* context, const wire::GetOrCreateJobRequest* request,
     wire::JobAnswer* answer) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<GetOrCreateJobRequest> parsed = FromWire(*request);
-  if (parsed.ok()) {
-    core_->GetOrCreateJob(*parsed, AnswerTo<JobAnswer>(reactor, answer));
-  } else {
-    reactor->Finish(ToGrpc(parsed.status()));
-  }
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    Parsed(*request, reactor, [&](const GetOrCreateJobRequest& parsed) {
+      core_->GetOrCreateJob(parsed, AnswerTo<JobAnswer>(reactor, answer), caller);
+    });
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::RestoreJob(grpc::CallbackServerContext* context,
                                                         const wire::RestoreJobRequest* request,
                                                         wire::JobAnswer* answer) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<RestoreJobRequest> parsed = FromWire(*request);
-  if (parsed.ok()) {
-    core_->RestoreJob(*parsed, AnswerTo<JobAnswer>(reactor, answer));
-  } else {
-    reactor->Finish(ToGrpc(parsed.status()));
-  }
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    Parsed(*request, reactor, [&](const RestoreJobRequest& parsed) {
+      core_->RestoreJob(parsed, AnswerTo<JobAnswer>(reactor, answer), caller);
+    });
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::GetReading(grpc::CallbackServerContext* context,
                                                         const wire::GetReadingRequest* request,
                                                         wire::SavedRepetition* answer) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<GetReadingRequest> parsed = FromWire(*request);
-  if (parsed.ok()) {
-    core_->GetReading(*parsed, AnswerTo<SavedRepetition>(reactor, answer));
-  } else {
-    reactor->Finish(ToGrpc(parsed.status()));
-  }
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    Parsed(*request, reactor, [&](const GetReadingRequest& parsed) {
+      core_->GetReading(parsed, AnswerTo<SavedRepetition>(reactor, answer), caller);
+    });
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::CancelJob(grpc::CallbackServerContext* context,
                                                        const wire::JobRequest* request,
                                                        wire::Empty* /*answer*/) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_->CancelJob(request->job(), FinishOf(reactor));
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    core_->CancelJob(request->job(), FinishOf(reactor), caller);
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::RemoveJob(grpc::CallbackServerContext* context,
                                                        const wire::JobRequest* request,
                                                        wire::Empty* /*answer*/) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_->RemoveJob(request->job(), FinishOf(reactor));
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    core_->RemoveJob(request->job(), FinishOf(reactor), caller);
+  });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::GetStatus(grpc::CallbackServerContext* context,
-                                                       const wire::Empty* /*request*/,
+                                                       const wire::StatusRequest* request,
                                                        wire::DispatcherStatus* answer) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  core_->GetStatus(AnswerTo<DispatcherStatus>(reactor, answer));
-  return reactor;
+  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+    Parsed(*request, reactor, [&](const StatusRequest& parsed) {
+      core_->GetStatus(parsed, AnswerTo<DispatcherStatus>(reactor, answer), caller);
+    });
+  });
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DispatcherService::ClientSession(
     grpc::CallbackServerContext* context) {
-  return new ClientServerStream(core_, &Core::OpenClient, context);
+  return OpenStream<ClientServerStream, RefusedStream<ClientDown, wire::ClientDown, SessionError>>(
+      core_, authenticator_, &Core::OpenClient, context);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DispatcherService::WorkerSession(
     grpc::CallbackServerContext* context) {
-  return new WorkerServerStream(core_, &Core::OpenWorker, context);
+  return OpenStream<WorkerServerStream, RefusedStream<WorkerDown, wire::WorkerDown, WorkerRefused>>(
+      core_, authenticator_, &Core::OpenWorker, context);
 }
 
 }  // namespace penstock::control

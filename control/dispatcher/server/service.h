@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/server/authenticator.h"
 #include "control/proto/dispatcher.grpc.pb.h"
 
 namespace penstock::control {
@@ -26,8 +27,9 @@ using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
 
 class DispatcherService final : public CallsAndStreams {
  public:
-  // `core` must outlive the server with which this service is registered.
-  explicit DispatcherService(Core* core) : core_(core) {}
+  // Both must outlive the server with which this service is registered.
+  DispatcherService(Core* core, Authenticator* authenticator)
+      : core_(core), authenticator_(authenticator) {}
 
   grpc::ServerUnaryReactor* GetVersion(grpc::CallbackServerContext* context,
                                        const wire::VersionRequest* request,
@@ -57,7 +59,7 @@ class DispatcherService final : public CallsAndStreams {
                                       const wire::JobRequest* request,
                                       wire::Empty* answer) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
-                                      const wire::Empty* request,
+                                      const wire::StatusRequest* request,
                                       wire::DispatcherStatus* answer) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ClientSession(
       grpc::CallbackServerContext* context) override;
@@ -65,7 +67,12 @@ class DispatcherService final : public CallsAndStreams {
       grpc::CallbackServerContext* context) override;
 
  private:
+  // Calls handle(caller, reactor), or finishes the call if the caller cannot be identified.
+  template <class Handle>
+  grpc::ServerUnaryReactor* Identified(grpc::CallbackServerContext* context, Handle handle);
+
   Core* const core_;
+  Authenticator* const authenticator_;
 };
 
 }  // namespace penstock::control

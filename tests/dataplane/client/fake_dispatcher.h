@@ -106,7 +106,8 @@ class FakeDispatcher final : public control::DispatcherStub {
   }
   absl::Status CancelJob(std::string_view, control::CallOptions) override { return No(); }
   absl::Status RemoveJob(std::string_view, control::CallOptions) override { return No(); }
-  absl::StatusOr<control::DispatcherStatus> GetStatus(control::CallOptions) override {
+  absl::StatusOr<control::DispatcherStatus> GetStatusPage(const control::StatusRequest&,
+                                                          control::CallOptions) override {
     return No();
   }
   std::unique_ptr<control::ClientSession> OpenClientSession(

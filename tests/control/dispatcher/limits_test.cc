@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of the jobs and datasets of one namespace together.
+#include "gmock/gmock.h"
+#include "tests/control/dispatcher/core_fixture.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LimitsTest : public CoreTest {
+ protected:
+  void StartWith(NamespaceLimits limits) { Start({.namespace_limits = limits}); }
+  // Returns the error; OK if the request was granted.
+  absl::Status Create(const std::string& name, const std::string& dataset, JobTerms terms = {},
+                      const std::string& name_space = "") {
+    absl::Status status;
+    core_->GetOrCreateJob(
+        {.name = name, .dataset_id = dataset, .terms = terms, .name_space = name_space},
+        [&](const auto& answer) { status = answer.status(); });
+    return status;
+  }
+  absl::Status RegisterBytes(const std::string& id, size_t bytes, bool replace = false) {
+    absl::Status status;
+    core_->RegisterDataset({.dataset_id = id,
+                            .replace = replace,
+                            .definition = std::string(bytes, 'x'),
+                            .summary = {.fingerprint = ++random_}},
+                           [&](const auto& answer) { status = answer.status(); });
+    return status;
+  }
+  // Describes the wait of the job's first iteration.
+  std::string WaitsFor(size_t job) const {
+    return Status().jobs.at(job).iterations.at(0).waits_for;
+  }
+  static void ExpectRefused(const absl::Status& status, const std::string& words) {
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  }
+};
+
+TEST_F(LimitsTest, Jobs) {
+  StartWith({.jobs = 2});
+  const std::string id = Register(1);
+  ASSERT_TRUE(Create("x", id).ok());
+  ASSERT_TRUE(Create("y", id).ok());
+  ASSERT_TRUE(Create("y", id).ok());  // there already
+  ExpectRefused(Create("z", id), "namespace default has 2 of 2 jobs (max_jobs_per_namespace)");
+  ExpectRefused(Create("", id), "2 of 2 jobs");
+  EXPECT_EQ(events_->WaitFor("refused", absl::ZeroDuration()).name, "refused");
+  std::string in_v;
+  core_->RegisterDataset({.name_space = "v", .definition = "d", .summary = {.fingerprint = 2}},
+                         [&](const auto& answer) { in_v = answer->dataset_id; });
+  EXPECT_TRUE(Create("v/z", in_v, {}, "v").ok());  // each namespace has its own
+  core_->CancelJob("x", [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  EXPECT_TRUE(Create("z", id).ok());
+}
+
+TEST_F(LimitsTest, BytesOfDatasets) {
+  StartWith({.dataset_bytes = 100});
+  ASSERT_TRUE(RegisterBytes("x", 60).ok());
+  ExpectRefused(RegisterBytes("y", 41),
+                "namespace default has 60 of 100 bytes of datasets, and this one has 41 "
+                "(max_dataset_bytes_per_namespace)");
+  EXPECT_TRUE(RegisterBytes("y", 40).ok());
+  EXPECT_TRUE(RegisterBytes("x", 59, /*replace=*/true).ok());  // in place of its 60
+  ExpectRefused(RegisterBytes("z", 2), "has 99 of 100 bytes");
+}
+
+TEST_F(LimitsTest, Clients) {
+  StartWith({.clients = 2});
+  const JobAnswer x = Job("x", Register(1), {});
+  const JobAnswer y = Job("y", x.dataset_id, {});
+  const Worker worker = Work(1);
+  Reader first = Come(x, 0, 1);
+  Reader second = Come(y, 0, 2);
+  EXPECT_FALSE(first.inbox->Take<SessionError>().has_value());
+  EXPECT_FALSE(second.inbox->Take<SessionError>().has_value());
+  Reader third = Come(x, 0, 3);
+  ExpectRefused(third.inbox->Take<SessionError>().value().status,
+                "namespace default has 2 of 2 clients (max_clients_per_namespace)");
+  core_->OnClosed(first.peer);  // its connection breaks, and it returns
+  Reader back = Come(x, 0, 1);
+  EXPECT_FALSE(back.inbox->Take<SessionError>().has_value());
+  Go(second);
+  Reader fourth = Come(x, 0, 4);
+  EXPECT_FALSE(fourth.inbox->Take<SessionError>().has_value());
+}
+
+TEST_F(LimitsTest, PartitionsBeyondTheLimitWait) {
+  StartWith({.partitions = 1});
+  const JobAnswer x = Job("x", Register(1), {});
+  const JobAnswer y = Job("y", x.dataset_id, {});
+  Worker worker = Work(1);
+  const Reader of_x = Come(x, 0, 1);
+  const auto first = worker.inbox->Take<Assign>();
+  ASSERT_TRUE(first.has_value());
+  const Reader of_y = Come(y, 0, 2);
+  Pass(absl::Seconds(1), absl::Milliseconds(100));
+  EXPECT_FALSE(worker.inbox->Take<Assign>().has_value());
+  EXPECT_THAT(WaitsFor(1), HasSubstr("namespace default has 1 of 1 partitions "
+                                     "(max_partitions_per_namespace)"));
+  core_->OnMessage(worker.peer, Ended{first->of, 0});
+  core_->Sweep();
+  EXPECT_TRUE(worker.inbox->Take<Assign>().has_value());
+  EXPECT_THAT(WaitsFor(1), testing::Not(HasSubstr("max_partitions")));
+}
+
+TEST_F(LimitsTest, AFixedOrderThatCouldNeverBeginIsRefused) {
+  StartWith({.partitions = 3});
+  const JobTerms terms = {.mode = ShardingPolicy::kDynamic, .deterministic = true, .partitions = 4};
+  ExpectRefused(Create("x", Register(1), terms), "needs 4 partitions at once");
+}
+
+}  // namespace
+}  // namespace penstock::control

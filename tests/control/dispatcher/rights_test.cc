@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rights of principals at a dispatcher's core: owners, refusals, and the events that name the
+// principal. tests/control/policy has the table of rights.
+#include <functional>
+
+#include "gmock/gmock.h"
+#include "tests/control/dispatcher/core_fixture.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const Caller kA = Principal{.name = "a", .role = Role::kTrainer};
+const Caller kB = Principal{.name = "b", .role = Role::kTrainer};
+const Caller kWorker = Principal{.name = "w", .role = Role::kWorker};
+const Caller kOperator = Principal{.name = "o", .role = Role::kOperator};
+
+class RightsTest : public CoreTest {
+ protected:
+  void SetUp() override { Start(); }
+
+  // Returns the id, or the error.
+  std::string RegisterFor(const Caller& caller, RegisterDatasetRequest request = {}) {
+    std::string id;
+    request.definition = "definition";
+    request.summary = {.fingerprint = 7,
+                       .cardinality = 100,
+                       .nodes = {{"Range#0", 7}},
+                       .plan = {{.node = "Range#0", .count = 100}}};
+    core_->RegisterDataset(
+        request,
+        [&](const auto& answer) {
+          id = answer.ok() ? answer->dataset_id : std::string(answer.status().message());
+        },
+        caller);
+    return id;
+  }
+  absl::StatusOr<JobAnswer> CreateFor(const Caller& caller, GetOrCreateJobRequest request) {
+    absl::StatusOr<JobAnswer> job;
+    core_->GetOrCreateJob(
+        request, [&](auto answer) { job = std::move(answer); }, caller);
+    return job;
+  }
+  absl::Status Ask(const std::function<void(Core::DoneEmpty)>& ask) {
+    absl::Status status = absl::UnknownError("no answer");
+    ask([&](absl::Status answer) { status = std::move(answer); });
+    return status;
+  }
+  absl::Status Cancel(const std::string& job, const Caller& caller) {
+    return Ask([&](auto done) { core_->CancelJob(job, done, caller); });
+  }
+  absl::Status Remove(const std::string& job, const Caller& caller) {
+    return Ask([&](auto done) { core_->RemoveJob(job, done, caller); });
+  }
+  absl::Status Unregister(const std::string& id, const Caller& caller) {
+    return Ask([&](auto done) { core_->UnregisterDataset(id, done, caller); });
+  }
+  absl::Status Fetch(const std::string& id, const Caller& caller) {
+    return Ask([&](auto done) {
+      core_->GetDataset(
+          id, 0, [&](const auto& answer) { done(answer.status()); }, caller);
+    });
+  }
+  absl::Status Save(const JobAnswer& job, const Caller& caller) {
+    return Ask([&](auto done) {
+      core_->GetReading(
+          {.job = job.job}, [&](const auto& answer) { done(answer.status()); }, caller);
+    });
+  }
+  // Returns the error with which the client's hello was refused; OK if it was welcomed.
+  absl::Status Hello(const JobAnswer& job, const Caller& caller) {
+    auto inbox = std::make_shared<Inbox<ClientStreamWriter, ClientDown>>();
+    const auto peer = core_->OpenClient(inbox, caller);
+    core_->OnMessage(peer, ClientHello{.job = job.job,
+                                       .client = ClientId(++random_),
+                                       .incarnation = Incarnation(1),
+                                       .token = job.token});
+    const auto refused = inbox->Take<SessionError>();
+    core_->OnClosed(peer);
+    return refused.has_value() ? refused->status : absl::OkStatus();
+  }
+  absl::Status HelloOfWorker(const Caller& caller) {
+    auto inbox = std::make_shared<Inbox<WorkerStreamWriter, WorkerDown>>();
+    const auto peer = core_->OpenWorker(inbox, caller);
+    core_->OnMessage(peer, WorkerHello{.worker = WorkerId(1), .address = "worker"});
+    const auto refused = inbox->Take<WorkerRefused>();
+    core_->OnClosed(peer);
+    return refused.has_value() ? refused->status : absl::OkStatus();
+  }
+  DispatcherStatus StatusFor(const Caller& caller, const StatusRequest& request = {}) {
+    DispatcherStatus status;
+    core_->GetStatus(
+        request, [&](const auto& answer) { status = answer.value(); }, caller);
+    return status;
+  }
+  std::string PrincipalOf(const std::string& event) const {
+    return events_->WaitFor(event, absl::ZeroDuration()).field("principal");
+  }
+  // The last event of this name.
+  Event Last(const std::string& name) const {
+    Event last;
+    for (const Event& event : events_->All()) {
+      if (event.name == name) last = event;
+    }
+    return last;
+  }
+};
+
+TEST_F(RightsTest, ADatasetBelongsToTheTrainerThatRegisteredIt) {
+  const std::string id = RegisterFor(kA);
+  EXPECT_EQ(RegisterFor(kA), id);
+  EXPECT_EQ(PrincipalOf("registered"), "a");
+  EXPECT_NE(RegisterFor(kB), id);  // an equal definition, but not its own
+  EXPECT_THAT(RegisterFor(kB, {.dataset_id = id}), HasSubstr("belongs to a"));
+  EXPECT_THAT(RegisterFor(kB, {.dataset_id = id, .replace = true}), HasSubstr("belongs to a"));
+  EXPECT_THAT(RegisterFor(kWorker), HasSubstr("needs the role trainer or operator"));
+
+  EXPECT_TRUE(Fetch(id, kA).ok());
+  EXPECT_TRUE(Fetch(id, kWorker).ok());
+  EXPECT_TRUE(Fetch(id, kOperator).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(Fetch(id, kB)));
+  EXPECT_TRUE(absl::IsPermissionDenied(CreateFor(kB, {.dataset_id = id}).status()));
+
+  EXPECT_TRUE(absl::IsPermissionDenied(Unregister(id, kB)));
+  EXPECT_THAT(Last("refused").field("why"), HasSubstr("may not unregister a dataset"));
+  EXPECT_EQ(Last("refused").field("principal"), "b");
+  EXPECT_TRUE(absl::IsPermissionDenied(Unregister(id, kWorker)));
+  EXPECT_TRUE(absl::IsPermissionDenied(Unregister("nothing", kWorker)));
+  EXPECT_TRUE(absl::IsNotFound(Unregister("nothing", kB)));
+  EXPECT_TRUE(Unregister(id, kOperator).ok());
+  EXPECT_EQ(PrincipalOf("unregistered"), "o");
+}
+
+TEST_F(RightsTest, AJobBelongsToTheTrainerThatCreatedIt) {
+  const std::string of_a = RegisterFor(kA);
+  const std::string of_b = RegisterFor(kB);
+  const JobAnswer job = CreateFor(kA, {.name = "train", .dataset_id = of_a}).value();
+  EXPECT_EQ(PrincipalOf("job_created"), "a");
+  EXPECT_TRUE(CreateFor(kA, {.name = "train", .dataset_id = of_a})->existed);
+
+  const absl::Status joins = CreateFor(kB, {.name = "train", .dataset_id = of_b}).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(joins));
+  EXPECT_THAT(std::string(joins.message()), HasSubstr("job train belongs to a"));
+  absl::Status restores;
+  core_->RestoreJob(
+      {.job = {.name = "train", .dataset_id = of_b}, .restoration = {}},
+      [&](const auto& answer) { restores = answer.status(); }, kB);
+  EXPECT_TRUE(absl::IsPermissionDenied(restores)) << restores;
+
+  for (const Caller& other : {kB, kWorker}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(Hello(job, other)));
+    EXPECT_TRUE(absl::IsPermissionDenied(Save(job, other)));
+    EXPECT_TRUE(absl::IsPermissionDenied(Cancel("train", other)));
+    EXPECT_TRUE(absl::IsPermissionDenied(Cancel(absl::StrCat(job.job.value()), other)));
+    EXPECT_TRUE(absl::IsPermissionDenied(Remove("train", other)));
+  }
+  EXPECT_TRUE(Hello(job, kA).ok());
+  EXPECT_TRUE(Hello(job, kOperator).ok());
+  EXPECT_TRUE(Save(job, kA).ok());
+  EXPECT_TRUE(Cancel("train", kA).ok());
+  EXPECT_EQ(PrincipalOf("job_cancelled"), "a");
+  // A job that is over still has its name.
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      CreateFor(kB, {.name = "train", .run_id = "2", .dataset_id = of_b}).status()));
+  EXPECT_TRUE(Remove("train", kOperator).ok());
+  EXPECT_EQ(PrincipalOf("job_removed"), "o");
+  EXPECT_TRUE(CreateFor(kB, {.name = "train", .dataset_id = of_b}).ok());
+}
+
+TEST_F(RightsTest, ARequestNumberGivesNobodyTheAnswerOfAnother) {
+  const std::string of_a = RegisterFor(kA);
+  const std::string of_b = RegisterFor(kB);
+  const RequestId number{Incarnation(5), 1};
+  ASSERT_TRUE(CreateFor(kA, {.request = number, .dataset_id = of_a}).ok());
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(CreateFor(kB, {.request = number, .dataset_id = of_b}).status()));
+  EXPECT_TRUE(CreateFor(kA, {.request = number, .dataset_id = of_a}).ok());
+}
+
+TEST_F(RightsTest, OnlyWorkersServe) {
+  for (const Caller& caller : {kA, kOperator}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(HelloOfWorker(caller)));
+    EXPECT_EQ(Last("worker_refused").field("principal"), caller->name);
+  }
+  EXPECT_EQ(core_->NumWorkers(), 0);
+  EXPECT_TRUE(HelloOfWorker(kWorker).ok());
+  EXPECT_EQ(PrincipalOf("joined"), "w");
+}
+
+TEST_F(RightsTest, AJobMadeWithoutAnAuthFileBelongsToAllTrainers) {
+  const std::string id = Register(1);
+  const JobAnswer job = Job("train", id, {});
+  EXPECT_TRUE(Fetch(id, kB).ok());
+  EXPECT_TRUE(Hello(job, kB).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(Hello(job, kWorker)));
+  EXPECT_THAT(StatusFor(kB).jobs[0].owner, IsEmpty());
+  EXPECT_TRUE(Cancel("train", kB).ok());
+}
+
+TEST_F(RightsTest, NamespacesLimitATrainerAndAnOperator) {
+  Caller vision = kA, operator_of_vision = kOperator;
+  vision->namespaces = operator_of_vision->namespaces = {"vision"};
+  EXPECT_THAT(RegisterFor(vision), HasSubstr("namespace default is not one of"));
+  const std::string id = RegisterFor(vision, {.name_space = "vision"});
+  EXPECT_TRUE(
+      CreateFor(vision, {.name = "vision/x", .dataset_id = id, .name_space = "vision"}).ok());
+  ASSERT_TRUE(CreateFor(kB, {.name = "y", .dataset_id = RegisterFor(kB)}).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(Cancel("y", operator_of_vision)));
+  EXPECT_TRUE(Cancel("vision/x", operator_of_vision).ok());
+  EXPECT_EQ(StatusFor(operator_of_vision).jobs.size(), 1u);
+}
+
+TEST_F(RightsTest, AStatusShowsATrainerOnlyItsOwn) {
+  ASSERT_TRUE(CreateFor(kA, {.name = "x", .dataset_id = RegisterFor(kA)}).ok());
+  ASSERT_TRUE(CreateFor(kB, {.name = "y", .dataset_id = RegisterFor(kB)}).ok());
+  const DispatcherStatus of_a = StatusFor(kA);
+  ASSERT_EQ(of_a.jobs.size(), 1u);
+  EXPECT_EQ(of_a.jobs[0].name, "x");
+  EXPECT_EQ(of_a.jobs[0].owner, "a");
+  ASSERT_EQ(of_a.datasets.size(), 1u);
+  EXPECT_EQ(of_a.datasets[0].owner, "a");
+  EXPECT_EQ(StatusFor(kOperator).jobs.size(), 2u);
+  EXPECT_EQ(StatusFor({}).datasets.size(), 2u);
+  absl::Status refused;
+  core_->GetStatus(
+      {}, [&](const auto& answer) { refused = answer.status(); }, kWorker);
+  EXPECT_TRUE(absl::IsPermissionDenied(refused));
+}
+
+TEST_F(RightsTest, ARestartKeepsOwners) {
+  const std::string id = RegisterFor(kA);
+  ASSERT_TRUE(CreateFor(kA, {.name = "x", .dataset_id = id}).ok());
+  EXPECT_EQ(recovered_.FindJobByName("x")->owner, "a");
+  EXPECT_EQ(recovered_.FindDataset(id)->owner, "a");
+  const State snapshot = DecodeState(EncodeState(recovered_).value()).value();
+  EXPECT_EQ(snapshot.FindJobByName("x")->owner, "a");
+  EXPECT_EQ(snapshot.FindDataset(id)->owner, "a");
+}
+
+TEST_F(RightsTest, PagesOfAStatusHaveEveryJobAndDatasetOnce) {
+  const std::string of_a = RegisterFor(kA);
+  for (int j = 0; j < 5; ++j) {
+    ASSERT_TRUE(CreateFor(kA, {.name = absl::StrCat("x", j), .dataset_id = of_a}).ok());
+    ASSERT_TRUE(CreateFor({}, {.name = absl::StrCat("v/", j),
+                               .dataset_id = RegisterFor(
+                                   {}, {.dataset_id = absl::StrCat("v/", j), .name_space = "v"}),
+                               .name_space = "v"})
+                    .ok());
+  }
+  for (const int64_t size : {1, 2, 3, 4, 100}) {
+    for (const std::string& name_space : {std::string(), std::string("v")}) {
+      std::vector<std::string> found;
+      StatusRequest request{.name_space = name_space, .page_size = size};
+      do {
+        const DispatcherStatus page = StatusFor({}, request);
+        EXPECT_LE(page.jobs.size() + page.datasets.size(), static_cast<size_t>(size));
+        for (const JobStatus& job : page.jobs) found.push_back(job.name);
+        for (const DatasetStatus& dataset : page.datasets) found.push_back(dataset.dataset_id);
+        request.page_token = page.next_page_token;
+      } while (!request.page_token.empty());
+      const std::vector<std::string> v = {"v/0", "v/1", "v/2", "v/3", "v/4"};
+      std::vector<std::string> all = {"x0", "x1", "x2", "x3", "x4", of_a};
+      if (!name_space.empty()) all.clear();
+      all.insert(all.end(), v.begin(), v.end());
+      all.insert(all.end(), v.begin(), v.end());
+      EXPECT_THAT(found, testing::UnorderedElementsAreArray(all)) << size << name_space;
+    }
+  }
+  absl::Status wrong;
+  core_->GetStatus({.page_token = "x"}, [&](const auto& answer) { wrong = answer.status(); });
+  EXPECT_TRUE(absl::IsInvalidArgument(wrong));
+}
+
+}  // namespace
+}  // namespace penstock::control
