@@ -16,12 +16,13 @@ namespace {
 struct DatasetsArguments {
   DispatcherCall call;
   std::string dataset_id;
+  std::string name_space;
 };
 
 absl::Status ListDatasets(const DatasetsArguments& given) {
   ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
   ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
+                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}, given.name_space));
   std::fputs(ReportDatasets(status).c_str(), stdout);
   return absl::OkStatus();
 }
@@ -53,6 +54,8 @@ void AddDatasets(CLI::App& app, Chosen& chosen) {
   auto listed = std::make_shared<DatasetsArguments>();
   CLI::App* list = datasets->add_subcommand("list", "List all registered datasets, one a line.");
   AddOptions(*list, SettingsOf(listed->call));
+  list->add_option("--namespace", listed->name_space,
+                   "Namespace of the datasets to list; the default is all.");
   list->callback([listed, &chosen] { chosen.run = [listed] { return ListDatasets(*listed); }; });
 
   auto explained = std::make_shared<DatasetsArguments>();

@@ -22,8 +22,8 @@ struct JobsArguments {
 
 absl::Status ListJobs(control::DispatcherStub& stub, const JobsArguments& given) {
   ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
-  std::fputs(ReportJobs(status, given.name_space).c_str(), stdout);
+                   stub.GetStatus({.timeout = given.call.timeout, .stop = {}}, given.name_space));
+  std::fputs(ReportJobs(status).c_str(), stdout);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "control/stub/dispatcher_stub.h"
@@ -13,10 +14,15 @@
 namespace penstock::tools {
 namespace {
 
-absl::Status PrintStatus(const DispatcherCall& call) {
-  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(call.address, call.tls));
+struct StatusArguments {
+  DispatcherCall call;
+  std::string name_space;
+};
+
+absl::Status PrintStatus(const StatusArguments& given) {
+  ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
   ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub->GetStatus({.timeout = call.timeout, .stop = {}}));
+                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}, given.name_space));
   const std::string text =
       absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n", ReportJobs(status),
                    "\n", ReportFeeds(status), "\n", ReportDatasets(status));
@@ -27,12 +33,16 @@ absl::Status PrintStatus(const DispatcherCall& call) {
 }  // namespace
 
 void AddStatus(CLI::App& app, Chosen& chosen) {
-  auto call = std::make_shared<DispatcherCall>();
+  auto given = std::make_shared<StatusArguments>();
   CLI::App* command =
       app.add_subcommand("status", "Show a dispatcher's workers, jobs and datasets.");
-  command->footer("  penstock status --dispatcher-address head:5050");
-  AddOptions(*command, SettingsOf(*call));
-  command->callback([call, &chosen] { chosen.run = [call] { return PrintStatus(*call); }; });
+  command->footer(
+      "  penstock status --dispatcher-address head:5050\n"
+      "  penstock status --namespace vision");
+  AddOptions(*command, SettingsOf(given->call));
+  command->add_option("--namespace", given->name_space,
+                      "Namespace of the jobs and datasets to show; the default is all.");
+  command->callback([given, &chosen] { chosen.run = [given] { return PrintStatus(*given); }; });
 }
 
 }  // namespace penstock::tools

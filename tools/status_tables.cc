@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "control/protocol/scoped_name.h"
 #include "tools/table.h"
 
 namespace penstock::tools {
@@ -89,10 +88,9 @@ std::string ReportWorkers(const control::DispatcherStatus& status) {
   return FormatTable({"WORKER", "ID", "PERMITS", "PARTITIONS", "STATE", "SILENT"}, rows);
 }
 
-std::string ReportJobs(const control::DispatcherStatus& status, const std::string& name_space) {
+std::string ReportJobs(const control::DispatcherStatus& status) {
   Rows rows;
   for (const control::JobStatus& job : status.jobs) {
-    if (!name_space.empty() && control::NamespaceOf(job.name) != name_space) continue;
     int64_t received = job.earlier_elements, committed = job.earlier_elements;
     size_t readers = 0;
     std::string owed, waits_for;
@@ -111,11 +109,11 @@ std::string ReportJobs(const control::DispatcherStatus& status, const std::strin
          absl::StrCat(job.earlier_iterations + static_cast<int64_t>(job.iterations.size())),
          absl::StrCat(readers), absl::StrCat(received), absl::StrCat(committed), OrDash(owed),
          OrDash(job.slowed_by), OrDash(waits_for), DurationOrDash(job.unread_for),
-         DurationOrDash(job.goes_in)});
+         DurationOrDash(job.goes_in), OrDash(job.owner)});
   }
   return FormatTable(
       {"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "RECEIVED", "COMMITTED",
-       "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN"},
+       "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN", "OWNER"},
       rows);
 }
 
@@ -124,10 +122,10 @@ std::string ReportDatasets(const control::DispatcherStatus& status) {
   for (const control::DatasetStatus& dataset : status.datasets) {
     rows.push_back({dataset.dataset_id, Hex(dataset.fingerprint), CountOf(dataset.cardinality),
                     absl::StrCat(dataset.definition_bytes), absl::StrCat(dataset.jobs),
-                    DurationOrDash(dataset.goes_in), dataset.spec_text});
+                    DurationOrDash(dataset.goes_in), OrDash(dataset.owner), dataset.spec_text});
   }
-  return FormatTable({"DATASET", "FINGERPRINT", "CARDINALITY", "BYTES", "JOBS", "GOES IN", "SPEC"},
-                     rows);
+  return FormatTable(
+      {"DATASET", "FINGERPRINT", "CARDINALITY", "BYTES", "JOBS", "GOES IN", "OWNER", "SPEC"}, rows);
 }
 
 std::string ReportPartitions(const control::JobStatus& job) {

@@ -11,8 +11,7 @@ namespace penstock::tools {
 
 std::string ReportOverview(const control::DispatcherStatus& status);
 std::string ReportWorkers(const control::DispatcherStatus& status);
-// Returns the jobs of one namespace; empty: of all.
-std::string ReportJobs(const control::DispatcherStatus& status, const std::string& name_space = "");
+std::string ReportJobs(const control::DispatcherStatus& status);
 std::string ReportDatasets(const control::DispatcherStatus& status);
 // Each partition of one job: its worker, its progress and what it waits for.
 std::string ReportPartitions(const control::JobStatus& job);

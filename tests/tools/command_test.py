@@ -5,6 +5,7 @@
     command_test.py PENSTOCK [unittest arguments]
 """
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -106,7 +107,8 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(out, r"\ndevices (none|cuda \d+\.\d+): (no GPU: |\d+ device)")
 
     def test_every_help_has_an_example(self):
-        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["top"], ["trace"], ["jobs"], ["datasets"], ["journal"], ["demo"],
+        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["top"], ["trace"], ["jobs"], ["datasets"], ["auth"], ["journal"],
+                        ["demo"],
                         ["soak"], ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
@@ -376,6 +378,39 @@ class CommandTest(unittest.TestCase):
 
     def journaled(self):
         return self.dispatcher("--work-dir", self.folder / "journal", "--fault-tolerant-mode")
+
+    # --- Who may do what ----------------------------------------------------------
+
+    def test_a_token_lets_a_process_in(self):
+        token, auth = self.folder / "token", self.folder / "auth.toml"
+        code, line, err = run("auth", "token", token)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(token.stat().st_mode & 0o777, 0o600)
+        digest = hashlib.sha256(token.read_text().strip().encode()).hexdigest()
+        self.assertEqual(line, f'tokens = ["sha256:{digest}"]\n')
+        self.assert_fails(run("auth", "token", token), "ALREADY_EXISTS", token)
+
+        auth.write_text(f'[admin]\nrole = "operator"\n{line}')
+        dispatcher = self.dispatcher("--auth-file", auth)
+        address = f"localhost:{dispatcher.port}"
+        status = ("status", "--dispatcher-address", address)
+        self.assert_fails(run(*status), "UNAUTHENTICATED", "PENSTOCK_TOKEN_FILE")
+        self.assertEqual(run(*status, "--token-file", token)[0], 0)
+        code, out, err = run(*status, "--namespace", "vision", env={"PENSTOCK_TOKEN_FILE": str(token)})
+        self.assertEqual(code, 0, err)
+        self.assertIn("OWNER", out)
+        self.assert_fails(run("worker", "--dispatcher-address", address, "--token-file", token), "PERMISSION_DENIED",
+                          "admin")
+        auth.write_text('[admin]\nrole = "king"\n')
+        self.assert_fails(run("dispatcher", "--port", 0, "--auth-file", auth), "INVALID_ARGUMENT", f"{auth}:2: role")
+
+    def test_a_dispatcher_that_everybody_can_reach_says_so(self):
+        token, auth = self.folder / "token", self.folder / "auth.toml"
+        auth.write_text(f'[admin]\nrole = "operator"\n{run("auth", "token", token)[1]}')
+        for options, says in ((["--host", "0.0.0.0"], True), (["--host", "127.0.0.1"], False),
+                              (["--host", "0.0.0.0", "--auth-file", auth], False)):
+            _, err = self.dispatcher(*options).end()
+            self.assertEqual(" open_to_all host=0.0.0.0 " in err, says, err)
 
     def test_a_second_dispatcher_on_the_same_journal_refuses_to_start(self):
         self.journaled()
