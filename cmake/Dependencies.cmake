@@ -18,6 +18,7 @@ pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 find_library(FARMHASH_LIBRARY farmhash REQUIRED)  # linked by name
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)  # Debian's CMake config of it needs its programs
 find_path(TOML_INCLUDE_DIR toml++/toml.h REQUIRED)  # header-only
+find_path(BEAST_INCLUDE_DIR boost/beast/http.hpp REQUIRED)  # header-only
 find_path(VERBS_INCLUDE_DIR infiniband/verbs.h)  # headers only, and optional: the library is opened at run time
 if(PENSTOCK_CUDA)
   find_package(CUDAToolkit 12 QUIET)  # the runtime, statically linked

@@ -1,41 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
+// Boost.Beast reads requests and writes answers. Its deadline covers a whole request, no matter in
+// how many pieces it arrives. No other file includes Boost.
 #include "control/observe/page_server.h"
 
 #include <netdb.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
+#include <list>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "control/sync/clock.h"
+#include "control/observe/page_maker.h"
+#include "control/observe/refused.h"
+#include "control/observe/secret.h"
 #include "control/sync/thread.h"
 #include "include/status_macros.h"
 
 namespace penstock {
 namespace {
 
-using Clock = SteadyClock;
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using Error = boost::system::error_code;
+using Text = PageMaker::Text;
 
-// The time that a client may take to send its request and to receive the answer. It is limited so
-// that a client does not keep others waiting.
-constexpr std::chrono::seconds kPatience(2);
-// The pause after accept failed.
+// The pause after a connection could not be accepted, perhaps because no descriptor is free.
 constexpr std::chrono::milliseconds kPause(100);
-constexpr size_t kMaxRequestBytes = 16 << 10;
+// How many connections are accepted before the existing ones are served, so that a request that has
+// arrived is read before its connection could be closed as the oldest.
+constexpr int kAcceptsPerTurn = 16;
 
-absl::StatusOr<int> Listen(const std::string& host, int port) {
+struct ListeningSocket {
+  int fd;
+  tcp protocol;
+};
+
+absl::StatusOr<ListeningSocket> Listen(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
@@ -43,154 +58,229 @@ absl::StatusOr<int> Listen(const std::string& host, int port) {
   if (int error = getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found)) {
     return absl::InvalidArgumentError(absl::StrCat("host \"", host, "\": ", gai_strerror(error)));
   }
-  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const tcp protocol = found->ai_family == AF_INET6 ? tcp::v6() : tcp::v4();
+  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const bool listening =
       bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
   const int error = errno;
   freeaddrinfo(found);
-  if (listening) return fd;
+  if (listening) return ListeningSocket{fd, protocol};
   close(fd);
   return absl::UnavailableError(
       absl::StrCat("cannot serve pages on ", host, ":", port, ": ", std::strerror(error)));
 }
 
-// Returns the token in a request: a Bearer token, or the password of Basic authentication.
-std::string ShownToken(const std::string& request) {
-  for (absl::string_view line : absl::StrSplit(request, "\r\n")) {
-    const std::pair<absl::string_view, absl::string_view> header =
-        absl::StrSplit(line, absl::MaxSplits(':', 1));
-    if (!absl::EqualsIgnoreCase(header.first, "authorization")) continue;
-    absl::string_view value = absl::StripAsciiWhitespace(header.second);
-    if (absl::ConsumePrefix(&value, "Bearer ")) return std::string(value);
-    std::string name_and_password;
-    if (absl::ConsumePrefix(&value, "Basic ") && absl::Base64Unescape(value, &name_and_password)) {
-      return name_and_password.substr(
-          std::min(name_and_password.find(':'), name_and_password.size() - 1) + 1);
-    }
+// Returns the token that `authorization` presents: a Bearer token, or the password of Basic
+// authentication.
+std::string ShownToken(beast::string_view authorization) {
+  absl::string_view value(authorization.data(), authorization.size());
+  if (absl::ConsumePrefix(&value, "Bearer ")) return std::string(value);
+  std::string name_and_password;
+  if (!absl::ConsumePrefix(&value, "Basic ") || !absl::Base64Unescape(value, &name_and_password)) {
+    return "";
   }
-  return "";
+  const size_t colon = name_and_password.find(':');
+  return colon == std::string::npos ? "" : name_and_password.substr(colon + 1);
 }
 
-// Compares in a time that does not depend on the number of matching characters.
-bool SameSecret(const std::string& shown, const std::string& secret) {
-  unsigned char differ = shown.size() == secret.size() ? 0 : 1;
-  for (size_t i = 0; i < secret.size(); ++i) {
-    const char other = i < shown.size() ? shown[i] : '\0';
-    differ |= static_cast<unsigned char>(secret[i] ^ other);
+// The pages of a server by path, and the check of its token.
+class Pages {
+ public:
+  Pages(std::map<std::string, PageServer::Page> pages, std::string token)
+      : token_(std::move(token)) {
+    for (auto& [path, page] : pages) makers_.try_emplace(path, std::move(page));
   }
-  return differ == 0;
-}
+  absl::Status Start() {
+    for (auto& [path, maker] : makers_) RETURN_IF_ERROR(maker.Start(path));
+    return absl::OkStatus();
+  }
+
+  bool Admits(beast::string_view authorization) const {
+    return token_.empty() || SameSecret(ShownToken(authorization), token_);
+  }
+  PageMaker* Find(beast::string_view path) {
+    const auto found = makers_.find(std::string(path));
+    return found == makers_.end() ? nullptr : &found->second;
+  }
+  std::string List() const {
+    std::string known = "the pages are:\n";
+    for (const auto& [path, unused] : makers_) absl::StrAppend(&known, path, "\n");
+    return known;
+  }
+
+ private:
+  const std::string token_;
+  std::map<std::string, PageMaker> makers_;
+};
+
+// One connection. Except for MakePage's callback, everything runs on the server's thread.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, Pages& pages, const PageLimits& limits,
+             std::function<void(Connection&)> over)
+      : stream_(std::move(socket)),
+        pages_(pages),
+        limits_(limits),
+        over_(std::move(over)),
+        buffer_(limits.request_bytes) {
+    parser_.header_limit(static_cast<uint32_t>(limits.request_bytes));
+  }
+
+  void Start() {
+    stream_.expires_after(limits_.patience);
+    http::async_read_header(stream_, buffer_, parser_,
+                            [self = shared_from_this()](Error error, size_t) {
+                              error ? self->OnUnreadable(error) : self->OnRequest();
+                            });
+  }
+  // Ends the connection; a pending operation fails.
+  void Close() { stream_.close(); }
+
+ private:
+  void OnUnreadable(const Error& error) {
+    if (error == beast::error::timeout) CountRefused(Port::kPages, Refused::kTooLate);
+    if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+      CountRefused(Port::kPages, Refused::kTooLong);
+      return Answer(http::status::request_header_fields_too_large,
+                    absl::StrCat("the request has more than ", limits_.request_bytes, " bytes\n"));
+    }
+    over_(*this);
+  }
+
+  void OnRequest() {
+    const auto& request = parser_.get();
+    if (!pages_.Admits(request[http::field::authorization])) {
+      CountRefused(Port::kPages, Refused::kUnauthenticated);
+      return Answer(http::status::unauthorized,
+                    "the token is missing or differs from metrics_token\n");
+    }
+    if (request.method() != http::verb::get) {
+      return Answer(http::status::method_not_allowed, "only GET is supported\n");
+    }
+    PageMaker* const maker = pages_.Find(request.target());
+    if (maker == nullptr) return Answer(http::status::not_found, pages_.List());
+    stream_.expires_never();
+    maker->Request([self = shared_from_this()](Text text) {
+      asio::post(self->stream_.get_executor(),
+                 [self, text = std::move(text)] { self->AnswerWith(http::status::ok, text); });
+    });
+  }
+
+  void Answer(http::status status, std::string text) {
+    AnswerWith(status, std::make_shared<const std::string>(std::move(text)));
+  }
+
+  void AnswerWith(http::status status, Text text) {
+    text_ = std::move(text);
+    answer_.result(status);
+    answer_.body() = {text_->data(), text_->size()};
+    answer_.set(http::field::content_type, text_->starts_with("<!DOCTYPE html>")
+                                               ? "text/html; charset=utf-8"
+                                               : "text/plain; version=0.0.4");
+    if (status == http::status::unauthorized) {
+      answer_.set(http::field::www_authenticate, "Basic realm=\"penstock\"");
+    }
+    answer_.keep_alive(false);
+    answer_.prepare_payload();
+    stream_.expires_after(limits_.patience);
+    http::async_write(stream_, answer_, [self = shared_from_this()](Error error, size_t) {
+      if (error == beast::error::timeout) CountRefused(Port::kPages, Refused::kTooLate);
+      self->over_(*self);
+    });
+  }
+
+  beast::tcp_stream stream_;
+  Pages& pages_;
+  const PageLimits& limits_;
+  const std::function<void(Connection&)> over_;
+  beast::flat_buffer buffer_;
+  http::request_parser<http::empty_body> parser_;
+  Text text_;  // the body of answer_
+  http::response<http::span_body<const char>> answer_;
+};
 
 class Server final : public PageServer {
  public:
-  Server(int listener, std::map<std::string, Page> pages, std::string token)
-      : listener_(listener),
-        stop_(eventfd(0, EFD_CLOEXEC)),
-        pages_(std::move(pages)),
-        token_(std::move(token)) {
-    sockaddr_storage address{};
-    socklen_t size = sizeof address;
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    char port[NI_MAXSERV] = "0";
-    getnameinfo(reinterpret_cast<sockaddr*>(&address), size, nullptr, 0, port, sizeof port,
-                NI_NUMERICSERV);
-    port_ = std::atoi(port);
-  }
+  Server(std::map<std::string, Page> pages, std::string token, PageLimits limits)
+      : limits_(limits), pages_(std::move(pages), std::move(token)) {}
   ~Server() override {
-    eventfd_write(stop_, 1);
+    context_.stop();
     if (thread_.joinable()) thread_.join();
-    close(listener_);
-    close(stop_);
   }
-  absl::Status Begin() {
-    ASSIGN_OR_RETURN(thread_,
-                     StartThread(absl::StrCat("the pages at port ", port_), [this] { Run(); }));
+
+  absl::Status Begin(const std::string& host, int port) {
+    ASSIGN_OR_RETURN(const ListeningSocket socket, Listen(host, port));
+    acceptor_.assign(socket.protocol, socket.fd);
+    protocol_ = socket.protocol;
+    port_ = acceptor_.local_endpoint().port();
+    RETURN_IF_ERROR(pages_.Start());
+    Accept();
+    ASSIGN_OR_RETURN(thread_, StartThread(absl::StrCat("the pages at port ", port_),
+                                          [this] { context_.run(); }));
     return absl::OkStatus();
   }
   int port() const override { return port_; }
 
  private:
-  void Run() {
-    while (true) {
-      pollfd waits[] = {{listener_, POLLIN, 0}, {stop_, POLLIN, 0}};
-      if (poll(waits, 2, -1) < 0 && errno != EINTR) return;
-      if (waits[1].revents != 0) return;
-      if (waits[0].revents == 0) continue;
-      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) {  // perhaps no descriptor is free: waits until one is closed
-        if (errno != EINTR && errno != ECONNABORTED) Await(-1, 0, Clock::now() + kPause);
-        continue;
+  void Accept() {
+    acceptor_.async_wait(tcp::acceptor::wait_read, [this](Error error) {
+      if (!error) AcceptWaiting();
+    });
+  }
+
+  // Accepts with accept4, because Boost's own accept would leave the descriptor to the programs
+  // that this process starts.
+  void AcceptWaiting() {
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      const int fd =
+          accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        return AcceptLater();
       }
-      Serve(fd);
-      close(fd);
+      if (fd < 0) break;
+      Error error;
+      tcp::socket socket(context_);
+      socket.assign(protocol_, fd, error);
+      if (error) {
+        close(fd);
+        return AcceptLater();
+      }
+      Serve(std::move(socket));
     }
+    Accept();
   }
 
-  // Waits until `fd` is ready. Returns false after `deadline`, or when the server stops.
-  bool Await(int fd, short events, Clock::time_point deadline) const {
-    pollfd waits[] = {{fd, events, 0}, {stop_, POLLIN, 0}};
-    while (true) {
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-      if (left <= 0) return false;
-      const int ready = poll(waits, 2, static_cast<int>(left));
-      if (ready < 0 && errno == EINTR) continue;
-      return ready > 0 && waits[1].revents == 0;
-    }
+  void AcceptLater() {
+    CountRefused(Port::kPages, Refused::kTooMany);
+    pause_.expires_after(kPause);
+    pause_.async_wait([this](Error error) {
+      if (!error) Accept();
+    });
   }
 
-  // Serves one client after another. Each client gets at most kPatience, no matter how slowly it
-  // reads and writes.
-  void Serve(int fd) {
-    const Clock::time_point deadline = Clock::now() + kPatience;
-    std::string request;
-    char piece[1024];
-    while (request.find("\r\n\r\n") == std::string::npos && request.size() < kMaxRequestBytes) {
-      if (!Await(fd, POLLIN, deadline)) return;
-      const ssize_t got = recv(fd, piece, sizeof piece, 0);
-      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
-      request.append(piece, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  void Serve(tcp::socket socket) {
+    if (connections_.size() == limits_.connections) {
+      CountRefused(Port::kPages, Refused::kTooMany);
+      connections_.front()->Close();
+      connections_.pop_front();
     }
-    std::string answer = Answer(request);
-    std::string_view left = answer;
-    while (!left.empty()) {
-      if (!Await(fd, POLLOUT, deadline)) return;
-      const ssize_t sent = send(fd, left.data(), left.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) return;
-      left.remove_prefix(static_cast<size_t>(std::max<ssize_t>(sent, 0)));
-    }
+    connections_.push_back(
+        std::make_shared<Connection>(std::move(socket), pages_, limits_, [this](Connection& over) {
+          connections_.remove_if([&](const auto& one) { return one.get() == &over; });
+        }));
+    connections_.back()->Start();
   }
 
-  std::string Answer(const std::string& request) const {
-    if (!token_.empty() && !SameSecret(ShownToken(request), token_)) {
-      return Http("401 Unauthorized", "the token is missing or differs from metrics_token\n",
-                  "WWW-Authenticate: Basic realm=\"penstock\"\r\n");
-    }
-    const size_t end = request.find(' ', 4);
-    if (request.rfind("GET ", 0) != 0 || end == std::string::npos) {
-      return Http("405 Method Not Allowed", "only GET is supported\n");
-    }
-    auto page = pages_.find(request.substr(4, end - 4));
-    if (page != pages_.end()) return Http("200 OK", page->second());
-    std::string known;
-    for (const auto& [path, unused] : pages_) absl::StrAppend(&known, path, "\n");
-    return Http("404 Not Found", absl::StrCat("the pages are:\n", known));
-  }
-
-  static std::string Http(const char* status, const std::string& body, const char* header = "") {
-    const char* type = body.starts_with("<!DOCTYPE html>") ? "text/html; charset=utf-8"
-                                                           : "text/plain; version=0.0.4";
-    return absl::StrCat("HTTP/1.1 ", status, "\r\nContent-Type: ", type, "\r\n", header,
-                        "Content-Length: ", body.size(), "\r\nConnection: close\r\n\r\n", body);
-  }
-
-  const int listener_;
-  const int stop_;
-  const std::map<std::string, Page> pages_;
-  const std::string token_;
+  const PageLimits limits_;
   int port_ = 0;
+  tcp protocol_ = tcp::v4();
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_{context_};
+  asio::steady_timer pause_{context_};
+  std::list<std::shared_ptr<Connection>> connections_;  // oldest first; used by thread_ only
+  Pages pages_;                                         // its threads post to context_
   Thread thread_;
 };
 
@@ -198,11 +288,16 @@ class Server final : public PageServer {
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string& host, int port,
                                                               std::map<std::string, Page> pages,
-                                                              std::string token) {
-  ASSIGN_OR_RETURN(int listener, Listen(host, port));
-  auto server = std::make_unique<Server>(listener, std::move(pages), std::move(token));
-  RETURN_IF_ERROR(server->Begin());
-  return server;
+                                                              std::string token,
+                                                              PageLimits limits) {
+  try {
+    auto server = std::make_unique<Server>(std::move(pages), std::move(token), limits);
+    RETURN_IF_ERROR(server->Begin(host, port));
+    return server;
+  } catch (const boost::system::system_error& error) {  // no descriptor is left
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot serve pages on ", host, ":", port, ": ", error.what()));
+  }
 }
 
 }  // namespace penstock

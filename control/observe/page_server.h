@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small HTTP server for pages: /metrics for Prometheus, and other pages about the process. A page
 // whose text begins like HTML is served as HTML. GET only, one request per connection.
+//
+// One thread serves all connections, and each page has a thread that makes it. So neither a slow
+// client nor a slow page delays the answer to another request for a different page.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,9 +17,18 @@
 
 namespace penstock {
 
+// Bounds on the clients of a PageServer, none of which is trusted.
+struct PageLimits {
+  size_t connections = 64;          // above this, the oldest connection is closed
+  size_t request_bytes = 16 << 10;  // of the request line and the headers; no body is read
+  std::chrono::milliseconds patience = std::chrono::seconds(10);  // for the whole request, and
+                                                                  // again for the whole answer
+};
+
 class PageServer {
  public:
-  // Makes a page when it is requested, on the server's thread.
+  // Makes a page when it is requested, on the page's thread. Requests that arrive while the page is
+  // being made wait for the next text, and all get the same one.
   using Page = std::function<std::string()>;
 
   // Serves `pages` (the key is the path) on `host` and `port` (0: any free port) until the server
@@ -23,7 +37,9 @@ class PageServer {
   // the port is in use.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& host, int port,
                                                            std::map<std::string, Page> pages,
-                                                           std::string token = "");
+                                                           std::string token = "",
+                                                           PageLimits limits = {});
+  // Waits for a page that is being made, but for no client.
   virtual ~PageServer() = default;
   virtual int port() const = 0;
 };

@@ -1,63 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <thread>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
 #include "control/observe/fail_point.h"
-#include "control/observe/html.h"
 #include "control/observe/metrics.h"
-#include "control/observe/page_server.h"
 #include "control/observe/secret.h"
 #include "control/observe/wait_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/control/observe/no_descriptors_left.h"
 
 namespace penstock {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-int NewSocket() {
-  return socket(AF_INET, SOCK_STREAM, 0);
-}
-
-// Connects and returns `fd`. If nobody listens, nothing can be sent over it.
-int Connect(int port, int fd = NewSocket()) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* at = nullptr;
-  EXPECT_EQ(getaddrinfo("127.0.0.1", absl::StrCat(port).c_str(), &hints, &at), 0);
-  std::ignore = connect(fd, at->ai_addr, at->ai_addrlen);
-  freeaddrinfo(at);
-  return fd;
-}
-
-// Returns the whole answer to one request.
-std::string AskOver(int fd, const std::string& request) {
-  EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
-  std::string answer;
-  char piece[512];
-  for (ssize_t got; (got = recv(fd, piece, sizeof piece, 0)) > 0;) {
-    answer.append(piece, static_cast<size_t>(got));
-  }
-  close(fd);
-  return answer;
-}
-std::string Ask(int port, const std::string& request) {
-  return AskOver(Connect(port), request);
-}
 
 TEST(Metrics, AreRenderedForPrometheus) {
   Metrics metrics;
@@ -124,67 +83,6 @@ TEST(Metrics, HistogramsCountUpToEachBound) {
                               "penstock_wait_seconds_sum{protocol=\"shm\"} 1000.04\n"
                               "penstock_wait_seconds_count{protocol=\"shm\"} 5\n"));
   EXPECT_THAT(text, HasSubstr("penstock_plain_seconds_bucket{le=\"1e-06\"} 0\n"));
-}
-
-TEST(PageServer, ServesItsPagesAndListsThem) {
-  auto server = PageServer::Start("127.0.0.1", 0, {{"/metrics", [] { return "four 4\n"; }}});
-  ASSERT_TRUE(server.ok()) << server.status();
-  const int port = (*server)->port();
-  EXPECT_THAT(Ask(port, "GET /metrics HTTP/1.1\r\n\r\n"), HasSubstr("200 OK"));
-  EXPECT_THAT(Ask(port, "GET /metrics HTTP/1.1\r\n\r\n"), HasSubstr("\r\n\r\nfour 4\n"));
-  EXPECT_THAT(Ask(port, "GET /else HTTP/1.1\r\n\r\n"), HasSubstr("404"));
-  EXPECT_THAT(Ask(port, "GET /else HTTP/1.1\r\n\r\n"), HasSubstr("/metrics"));
-  EXPECT_THAT(Ask(port, "PUT /metrics HTTP/1.1\r\n\r\n"), HasSubstr("405"));
-  EXPECT_EQ(PageServer::Start("127.0.0.1", port, {}).status().code(),
-            absl::StatusCode::kUnavailable);
-}
-
-// It sends a byte now and then. Others are answered meanwhile, and the server can stop.
-TEST(PageServer, AnEndlessRequestHoldsNobodyUp) {
-  auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
-  ASSERT_TRUE(server.ok()) << server.status();
-  const int port = (*server)->port();
-  std::atomic<bool> over = false;
-  std::thread slow([&] {
-    while (!over) {
-      const int fd = Connect(port);
-      while (!over && send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      }
-      close(fd);
-    }
-  });
-  EXPECT_THAT(Ask(port, "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
-  server->reset();
-  over = true;
-  slow.join();
-}
-
-TEST(PageServer, WithoutADescriptorForAnAskerItWaitsForOneAndSleeps) {
-  auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
-  ASSERT_TRUE(server.ok()) << server.status();
-  const int fd = NewSocket();
-  {
-    const NoDescriptorsLeft none;
-    Connect((*server)->port(), fd);
-    EXPECT_LT(CpuTimeOfASecond(), absl::Milliseconds(300));
-  }
-  EXPECT_THAT(AskOver(fd, "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
-}
-
-TEST(PageServer, MarksHtmlAndRequiresItsToken) {
-  auto server = PageServer::Start(
-      "127.0.0.1", 0, {{"/", [] { return HtmlPage("a <b>", HtmlTable("t", {"x"}, {{"<&\">"}})); }}},
-      "secret");
-  ASSERT_TRUE(server.ok()) << server.status();
-  const int port = (*server)->port();
-  const std::string refused = Ask(port, "GET / HTTP/1.1\r\n\r\n");
-  EXPECT_THAT(refused, HasSubstr("401 Unauthorized"));
-  EXPECT_THAT(refused, testing::Not(HasSubstr("table")));
-  const std::string page = Ask(port, "GET / HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n");
-  EXPECT_THAT(page, HasSubstr("Content-Type: text/html"));
-  EXPECT_THAT(page, HasSubstr("<h1>a &lt;b&gt;</h1>"));
-  EXPECT_THAT(page, HasSubstr("<td>&lt;&amp;&quot;&gt;</td>"));
 }
 
 TEST(SameSecret, IsTrueForTheWholeSecretOnly) {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/observe/page_maker.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "include/status_macros.h"
+
+namespace penstock {
+
+PageMaker::~PageMaker() {
+  {
+    MutexLock lock(mu_);
+    stopping_ = true;
+  }
+  changed_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status PageMaker::Start(const std::string& path) {
+  ASSIGN_OR_RETURN(thread_, StartThread(absl::StrCat("the page ", path), [this] { Run(); }));
+  return absl::OkStatus();
+}
+
+void PageMaker::Request(Done done) {
+  {
+    MutexLock lock(mu_);
+    waiting_.push_back(std::move(done));
+  }
+  changed_.NotifyAll();
+}
+
+void PageMaker::Run() {
+  MutexLock lock(mu_);
+  while (true) {
+    changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !waiting_.empty(); });
+    if (stopping_) return;
+    const std::vector<Done> answered = std::exchange(waiting_, {});
+    lock.unlock();
+    const Text text = std::make_shared<const std::string>(page_());
+    for (const Done& done : answered) done(text);
+    lock.lock();
+  }
+}
+
+}  // namespace penstock

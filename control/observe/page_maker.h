@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes one status page, on a thread of its own, so that a page that takes long to make delays
+// neither other pages nor the thread that serves the clients.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "control/sync/condition.h"
+#include "control/sync/mutex.h"
+#include "control/sync/thread.h"
+
+namespace penstock {
+
+class PageMaker {
+ public:
+  using Text = std::shared_ptr<const std::string>;
+  using Done = std::function<void(Text)>;  // must not block
+
+  explicit PageMaker(std::function<std::string()> page) : page_(std::move(page)) {}
+  ~PageMaker();  // waits for a text that is being made; calls of Request that wait get none
+  // Starts the thread. ResourceExhausted if the process cannot get one.
+  absl::Status Start(const std::string& path);
+
+  // Calls `done`, on the page's thread, with a text that was begun after this call. All calls that
+  // wait while another text is being made get the same text. Any thread; never waits.
+  void Request(Done done);
+
+ private:
+  void Run();
+
+  const std::function<std::string()> page_;
+  Thread thread_;
+  Mutex mu_;
+  Condition changed_;
+  bool stopping_ GUARDED_BY(mu_) = false;
+  std::vector<Done> waiting_ GUARDED_BY(mu_);
+};
+
+}  // namespace penstock
