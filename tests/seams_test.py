@@ -55,7 +55,8 @@ SEAMS = {
     ),
     "dataplane/transfer/transport.h": (
         {"dataplane/transfer/tcp/socket.cc", "dataplane/transfer/shm/socket.cc", "control/observe/page_server.cc",
-         "control/dispatcher/server/probe.cc", "control/env/remote/guard.cc"},
+         "control/dispatcher/server/probe.cc", "control/env/remote/guard.cc",
+         "control/rpc/accept_loop.cc"},
         r"(?<![\w.>])(socket|connect|bind|listen|accept4|getaddrinfo)\(",
     ),
 }

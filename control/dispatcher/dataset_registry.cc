@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
+#include "control/dispatcher/messages/lengths.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/authorization.h"
@@ -42,6 +43,7 @@ absl::StatusOr<std::string> FindExisting(const State& state, const Caller& calle
         "the dataset's definition has ", request.definition.size(), " bytes; the limit is ",
         kMaxDefinitionBytes, ". Read large tensors from files"));
   }
+  RETURN_IF_ERROR(CheckLengths(request));
   RETURN_IF_ERROR(CheckScoped(request.name_space, request.dataset_id));
   if (request.dataset_id.empty()) {
     for (const auto& [id, dataset] : state.datasets) {

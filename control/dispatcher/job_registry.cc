@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/iteration_end.h"
+#include "control/dispatcher/messages/lengths.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/restoration.h"
@@ -192,6 +193,7 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
     return absl::InvalidArgumentError(
         "the request has the number of an earlier, different request");
   }
+  RETURN_IF_ERROR(CheckLengths(request));
   RETURN_IF_ERROR(CheckScoped(request.name_space, request.name));
   auto dataset = state_.FindDataset(request.dataset_id);
   if (dataset == nullptr || !CheckScoped(request.name_space, dataset->id).ok()) {

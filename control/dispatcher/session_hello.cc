@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/messages/lengths.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/session_manager.h"
 #include "control/dispatcher/transaction.h"
+#include "control/observe/refused.h"
 #include "control/policy/authorization.h"
 #include "control/protocol/scoped_name.h"
 #include "include/status_macros.h"
@@ -128,6 +130,17 @@ absl::Status SessionManager::CheckLimit(const JobRecord& job, ClientId client) c
                                                    " clients (max_clients_per_namespace)"));
 }
 
+absl::Status SessionManager::CheckOpenIterations(const JobRecord& job) const {
+  const auto open = std::ranges::count_if(state_.iterations, [&](const auto& entry) {
+    return entry.second.job == job.id && !entry.second.record.closed;
+  });
+  if (static_cast<size_t>(open) < kMaxOpenIterations) return absl::OkStatus();
+  CountRefused(Port::kDispatcher, Refused::kTooMany);
+  return absl::ResourceExhaustedError(
+      absl::StrCat("job ", job.name, " has ", open, " repetitions that are not read to their end; ",
+                   "the limit is ", kMaxOpenIterations, ". Use another job_name or run_id"));
+}
+
 absl::StatusOr<protocol::Connect> SessionManager::ConnectOf(const JobRecord& job,
                                                             const IterationState& iteration,
                                                             const ClientHello& hello,
@@ -181,6 +194,7 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
     }
   }
   if (iteration == nullptr) {
+    if (absl::Status room = CheckOpenIterations(*job); !room.ok()) return txn.Close(peer, room);
     absl::StatusOr<Division> division = jobs_.DivisionOf(*job, hello, placer_.UsableWorkers());
     if (absl::IsUnavailable(division.status())) {  // Aborted: the client retries, and knows that
                                                    // the dispatcher is up

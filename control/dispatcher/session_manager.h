@@ -74,6 +74,8 @@ class SessionManager {
   // Returns the iteration, and recalls it if it is past; null if it never began.
   const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition);
   // `with_state`: whether to use the restored state in the hello.
+  // ResourceExhausted if the job has too many iterations that are not closed.
+  absl::Status CheckOpenIterations(const JobRecord& job) const;
   static absl::StatusOr<protocol::Connect> ConnectOf(const JobRecord& job,
                                                      const IterationState& iteration,
                                                      const ClientHello& hello, bool with_state);

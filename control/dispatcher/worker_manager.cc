@@ -6,9 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/iteration_end.h"
+#include "control/dispatcher/messages/lengths.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/transaction.h"
+#include "control/observe/refused.h"
 #include "control/policy/authorization.h"
 #include "control/policy/splits.h"
 #include "control/policy/worker_list.h"
@@ -139,10 +141,12 @@ absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
 }
 
 absl::StatusOr<int64_t> WorkerManager::CheckHello(Transaction& txn, const WorkerHello& hello) {
+  RETURN_IF_ERROR(CheckLengths(hello));
   const std::string who = absl::StrCat("the worker at ", hello.address);
   RETURN_IF_ERROR(AuthorizeByRole(Action::kServe, txn.caller()));
   RETURN_IF_ERROR(CheckVersion(hello.version, who));
   if (hello.permits > kMostPermits) {
+    CountRefused(Port::kDispatcher, Refused::kTooMany);
     return absl::InvalidArgumentError(absl::StrCat(who, " has ", hello.permits,
                                                    " permits; the limit is ", kMostPermits,
                                                    ". Start it with one permit for each core"));

@@ -4,12 +4,16 @@
 // "a/b" in the default namespace.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace penstock::control {
 
 inline constexpr std::string_view kDefaultNamespace = "default";
+// The bound of a job's or dataset's name without its namespace, and of a run_id.
+inline constexpr size_t kMaxNameBytes = 1024;
+inline constexpr size_t kMaxNamespaceBytes = 256;
 
 // REQUIRES: `name_space` contains no '/'. Empty: the namespace "default".
 inline std::string ScopedName(std::string_view name_space, std::string_view name) {

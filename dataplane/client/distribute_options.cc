@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/protocol/positions.h"
+#include "control/protocol/scoped_name.h"
 #include "control/stub/target.h"
 #include "dataplane/client/session_state/delivery_fields.h"
 #include "include/status_macros.h"
@@ -42,9 +43,10 @@ absl::Status CheckName(std::string_view option, const std::string& name) {
           absl::StrCat(std::string(option), " must not contain control characters"));
     }
   }
-  if (name.size() <= 1024) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(std::string(option), " has ", name.size(), " bytes; at most 1024 are allowed"));
+  if (name.size() <= control::kMaxNameBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(std::string(option), " has ", name.size(),
+                                                 " bytes; at most ", control::kMaxNameBytes,
+                                                 " are allowed"));
 }
 
 absl::Status CheckMode(ShardingPolicy mode) {

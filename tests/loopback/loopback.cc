@@ -363,7 +363,8 @@ class LoopbackListener final : public Listener {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig& config,
-                                                          Core* core) {
+                                                          Core* core,
+                                                          const PortLimits& /*limits*/) {
   int port = config.port;
   std::shared_ptr<Line> line = Lines::OfThisProcess().Open(port, core);
   if (line == nullptr) {

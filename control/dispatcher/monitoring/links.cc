@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/dispatcher/messages/lengths.h"
 #include "control/dispatcher/monitoring/counters.h"
 
 namespace penstock::control {
@@ -16,18 +17,37 @@ LinkCounts CountsOf(const std::vector<LinkCounts>& counts, WorkerId worker) {
   return found == counts.end() || found->worker != worker ? LinkCounts{} : *found;
 }
 
+// The number of protocols that have a label of their own in metrics. Transports outside the tree
+// choose their names.
+constexpr size_t kMaxLabels = 32;
+// The bound of a text that a client sends about a link.
+constexpr size_t kMaxReasonBytes = 4096;
+
+void Cut(std::string& text, size_t bytes) {
+  if (text.size() > bytes) text = text.substr(0, bytes);
+}
+
 }  // namespace
+
+std::string Links::LabelOf(const std::string& protocol) {
+  if (labels_.contains(protocol)) return protocol;
+  if (labels_.size() == kMaxLabels) return "other";
+  labels_.insert(protocol);
+  return protocol;
+}
 
 void Links::Heard(const Key& key, Incarnation incarnation, std::vector<LinkCounts> counts,
                   absl::Time now) {
   Session& session = sessions_[key];
   if (session.incarnation != incarnation) session = {.incarnation = incarnation};
   std::ranges::sort(counts, {}, &LinkCounts::worker);
-  for (const LinkCounts& link : counts) {
+  for (LinkCounts& link : counts) {
+    Cut(link.protocol, kMaxProtocolBytes);
+    Cut(link.reason, kMaxReasonBytes);
     if (link.protocol.empty()) continue;  // the link was never open
     const LinkCounts before = CountsOf(session.last.counts, link.worker);
     // The numbers are not trusted: a decrease counts as nothing new.
-    CountLink(link.protocol, std::max<int64_t>(0, link.elements - before.elements),
+    CountLink(LabelOf(link.protocol), std::max<int64_t>(0, link.elements - before.elements),
               std::max<int64_t>(0, link.bytes - before.bytes));
   }
   session.before = std::exchange(session.last, {now, std::move(counts)});

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,7 +42,12 @@ class Links {
     Word last;
     Word before;  // from the same incarnation; otherwise empty
   };
+  // Returns the label of a protocol's name in metrics: "other" if there are too many names. Metrics
+  // are kept for ever, and clients choose the names.
+  std::string LabelOf(const std::string& protocol);
+
   std::map<Key, Session> sessions_;
+  std::set<std::string> labels_ = {"grpc", "local", "shm", "tcp", "ucx"};
 };
 
 }  // namespace penstock::control

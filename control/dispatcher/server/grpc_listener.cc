@@ -6,10 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "control/dispatcher/server/listener.h"
 #include "control/dispatcher/server/service.h"
-#include "control/protocol/host_port.h"
+#include "control/rpc/accept_loop.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
 #include "control/sync/clock.h"
@@ -18,10 +17,30 @@
 namespace penstock::control {
 namespace {
 
+// More streams than one process of Penstock has to its dispatcher; further ones wait in the client.
+constexpr int kStreamsPerConnection = 4096;
+// Connections without a stream or a call are closed after this time.
+constexpr int kIdleMs = 60'000;
+
+void SetLimits(const PortLimits& limits, grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes));
+  builder.SetMaxSendMessageSize(-1);
+  builder.SetResourceQuota(grpc::ResourceQuota("dispatcher").Resize(limits.received_bytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(absl::ToInt64Milliseconds(limits.hello_timeout)));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+}
+
 class GrpcListener final : public Listener {
  public:
-  GrpcListener(Core* core, std::unique_ptr<Authenticator> authenticator)
-      : authenticator_(std::move(authenticator)), service_(core, authenticator_.get()) {}
+  GrpcListener(Core* core, std::unique_ptr<Authenticator> authenticator, const PortLimits& limits)
+      : authenticator_(std::move(authenticator)),
+        bounds_(limits),
+        service_(core, authenticator_.get(), &bounds_) {}
   ~GrpcListener() override {
     if (server_ == nullptr) return;
     Shutdown();
@@ -32,44 +51,38 @@ class GrpcListener final : public Listener {
     const auto of_clients =
         config.auth_file.empty() ? ClientCertificates::kNotAsked : ClientCertificates::kAsked;
     ASSIGN_OR_RETURN(auto credentials, ServerCredentials(config.tls, of_clients));
+    ASSIGN_OR_RETURN(connections_, AcceptLoop::Listen(config.host, config.port, Port::kDispatcher));
     PrepareGrpc();
     grpc::ServerBuilder builder;
-    const std::string address = JoinHostPort(config.host, config.port);
-    builder.AddListeningPort(address, credentials, &port_);
+    AcceptLoop::Take take = AcceptLoop::Into(builder, credentials);
     builder.RegisterService(&service_);
-    builder.SetMaxReceiveMessageSize(-1);
-    builder.SetMaxSendMessageSize(-1);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+    SetLimits(bounds_.limits(), builder);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port_ == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", address,
-                       ": the port is in use, or the address is not one of this host"));
-    }
-    return absl::OkStatus();
+    if (server_ == nullptr) return absl::InternalError("gRPC cannot start a server");
+    return connections_->Start(std::move(take));
   }
 
-  int port() const override { return port_; }
+  int port() const override { return connections_->port(); }
+  void Sweep() override { bounds_.Sweep(BootTime()); }
   void Shutdown() override {
+    connections_->Stop();
     server_->Shutdown(absl::ToChronoTime(WallTime()));  // streams do not end by themselves
   }
 
  private:
   const std::unique_ptr<Authenticator> authenticator_;
+  PortBounds bounds_;
   DispatcherService service_;
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  std::unique_ptr<AcceptLoop> connections_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig& config,
-                                                          Core* core) {
+                                                          Core* core, const PortLimits& limits) {
   ASSIGN_OR_RETURN(auto authenticator, Authenticator::Open(config.auth_file, StderrEventLog()));
-  auto listener = std::make_unique<GrpcListener>(core, std::move(authenticator));
+  auto listener = std::make_unique<GrpcListener>(core, std::move(authenticator), limits);
   RETURN_IF_ERROR(listener->Listen(config));
   return listener;
 }

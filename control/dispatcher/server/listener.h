@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/server/port_bounds.h"
 #include "penstock/server.h"
 
 namespace penstock::control {
@@ -16,10 +17,12 @@ class Listener {
   // Accepts calls and streams at the config's host and port, and passes them to `core`, which must
   // outlive the listener. Unavailable if it cannot listen; with TLS, also the errors of
   // ServerCredentials; with an auth_file, those of Authenticator::Open.
-  static absl::StatusOr<std::unique_ptr<Listener>> Start(const DispatcherConfig& config,
-                                                         Core* core);
+  static absl::StatusOr<std::unique_ptr<Listener>> Start(const DispatcherConfig& config, Core* core,
+                                                         const PortLimits& limits = {});
   virtual ~Listener() = default;  // calls Shutdown() if needed; no call reaches the core afterwards
   virtual int port() const = 0;
+  // Ends streams and calls whose peers are late. Called several times a second, by one thread.
+  virtual void Sweep() {}
   // Ends all streams and calls, and accepts no new ones. Any thread may call it.
   virtual void Shutdown() = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -94,8 +95,9 @@ class Server final : public DispatchServer {
                             config_.metrics_token));
     }
     ASSIGN_OR_RETURN(sweeper_, StartThread("the sweeps of the dispatcher", [this] { Sweep(); }));
-    ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers",
-                                          [this] { Repeat(&Core::ProbeBrokenWorkers); }));
+    ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers", [this] {
+                       Repeat([this] { core_->ProbeBrokenWorkers(); });
+                     }));
     return absl::OkStatus();
   }
 
@@ -215,18 +217,21 @@ class Server final : public DispatchServer {
   }
 
   // Calls `what` at each interval until the server stops or the journal fails.
-  void Repeat(void (Core::*what)()) {
+  void Repeat(const std::function<void()>& what) {
     MutexLock lock(mu_);
     while (!changed_.WaitFor(lock, kInterval,
                              [this]() REQUIRES(mu_) { return stopping_ || !status_.ok(); })) {
       lock.unlock();
-      (core_.get()->*what)();
+      what();
       lock.lock();
     }
   }
 
   void Sweep() {
-    Repeat(&Core::Sweep);
+    Repeat([this] {
+      core_->Sweep();
+      listener_->Sweep();
+    });
     if (status().ok()) return;
     // No answer to a peer may depend on records that cannot be written.
     listener_->Shutdown();

@@ -9,10 +9,15 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/server/port_bounds.h"
+#include "control/observe/refused.h"
 #include "control/rpc/status_grpc.h"
 #include "control/rpc/wire_bytes.h"
+#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "penstock/status.h"
 
@@ -44,16 +49,24 @@ class ServerStreamWriter final : public StreamWriter<Down> {
 
 // A stream that deletes itself when gRPC is done with it.
 template <class Up, class Down, class WireUp, class WireDown, class Peer>
-class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                           public PortUser {
  public:
   using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<StreamWriter<Down>>, Caller);
 
-  ServerStream(Core* core, Opened open, Caller caller, grpc::CallbackServerContext* context)
+  ServerStream(Core* core, Opened open, PortBounds* bounds, Caller caller,
+               grpc::CallbackServerContext* context)
       : core_(core),
+        bounds_(bounds),
         context_(context),
         writer_(std::make_shared<ServerStreamWriter<ServerStream, Down>>(this)) {
     peer_ = (core_->*open)(writer_, std::move(caller));
-    this->StartRead(&in_);
+    const absl::Status added = bounds_->AddStream(*this, BootTime());
+    if (added.ok()) {
+      this->StartRead(&in_);
+    } else {
+      FinishWith(added);
+    }
   }
 
   void Send(const Down& message, uint64_t sequence) {
@@ -61,10 +74,15 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     ToWire(message, &wire);
     wire.set_sequence(sequence);
     grpc::ByteBuffer bytes = ToBytes(wire);
+    const size_t size = bytes.Length();
     MutexLock lock(mu_);
     if (finish_.has_value()) return;
-    out_.push_back(std::move(bytes));
-    if (out_.size() == 1) this->StartWrite(&out_.front());
+    if (!out_.empty() && unread_bytes_ + size > bounds_->limits().unread_bytes) {
+      return BreakOff();
+    }
+    out_.push_back({std::move(bytes), size});
+    unread_bytes_ += size;
+    if (out_.size() == 1) WriteFirst();
   }
 
   // Ends the stream once all messages passed to Send() have been written.
@@ -84,37 +102,77 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (!message.ok()) {  // the core ends the stream
       return core_->OnUnreadable(peer_, Annotate(message.status(), "from ", context_->peer()));
     }
-    if (message->has_value()) core_->OnMessage(peer_, **std::move(message));
+    if (message->has_value()) {
+      using Hello = std::variant_alternative_t<0, Up>;
+      if (std::holds_alternative<Hello>(**message)) bounds_->Identified(*this);
+      core_->OnMessage(peer_, **std::move(message));
+    }
     this->StartRead(&in_);
   }
 
   void OnWriteDone(bool ok) override {
     MutexLock lock(mu_);
+    unread_bytes_ -= out_.front().size;
     out_.pop_front();
     if (!ok) out_.clear();  // the stream is broken; the read fails too
     if (!out_.empty()) {
-      this->StartWrite(&out_.front());
+      WriteFirst();
     } else if (finish_.has_value()) {
       this->Finish(ToGrpc(*finish_));
     }
   }
 
   void OnDone() override {
+    bounds_->Remove(*this);
     writer_->Detach();
     core_->OnClosed(peer_);
     delete this;
   }
 
+  void Refuse(const absl::Status& why) override {
+    MutexLock lock(mu_);
+    if (!out_.empty()) return context_->TryCancel();
+    if (finish_.has_value()) return;
+    finish_ = why;
+    this->Finish(ToGrpc(why));
+  }
+  void Cancel() override { context_->TryCancel(); }
+  absl::Time UnreadSince() const override {
+    MutexLock lock(mu_);
+    return out_.empty() ? absl::InfiniteFuture() : writing_since_;
+  }
+
  private:
+  struct Message {
+    grpc::ByteBuffer bytes;
+    size_t size;
+  };
+
+  void WriteFirst() REQUIRES(mu_) {
+    writing_since_ = BootTime();
+    this->StartWrite(&out_.front().bytes);
+  }
+
+  // For a peer that does not read. It opens another stream and is sent the current state again.
+  void BreakOff() REQUIRES(mu_) {
+    CountRefused(Port::kDispatcher, Refused::kTooLate);
+    finish_ = absl::ResourceExhaustedError(absl::StrCat(
+        "more than ", bounds_->limits().unread_bytes, " bytes of messages were not read"));
+    context_->TryCancel();
+  }
+
   Core* const core_;
+  PortBounds* const bounds_;
   grpc::CallbackServerContext* const context_;  // owned by gRPC, valid until OnDone
   const std::shared_ptr<ServerStreamWriter<ServerStream, Down>> writer_;
   std::shared_ptr<Peer> peer_;
   grpc::ByteBuffer in_;
   WireUp wire_;  // in_, parsed
 
-  Mutex mu_;
-  std::deque<grpc::ByteBuffer> out_ GUARDED_BY(mu_);  // the first is being written
+  mutable Mutex mu_;
+  std::deque<Message> out_ GUARDED_BY(mu_);  // the first is being written
+  size_t unread_bytes_ GUARDED_BY(mu_) = 0;  // of out_
+  absl::Time writing_since_ GUARDED_BY(mu_);
   std::optional<absl::Status> finish_ GUARDED_BY(mu_);
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/strip.h"
+#include "control/dispatcher/server/server_call.h"
 #include "control/dispatcher/server/server_stream.h"
 #include "control/policy/authorization.h"
 #include "control/proto/reading_proto.h"
@@ -16,25 +17,26 @@ namespace {
 
 // Answers a call with the core's answer, or with its status.
 template <class Answer, class Wire>
-Core::Done<Answer> AnswerTo(grpc::ServerUnaryReactor* reactor, Wire* wire) {
+Core::Done<Answer> AnswerTo(ServerCall* reactor, Wire* wire) {
   return [reactor, wire](absl::StatusOr<Answer> answer) {
-    if (answer.ok()) ToWire(*answer, wire);
-    reactor->Finish(ToGrpc(answer.status()));
+    if (!answer.ok()) return reactor->FinishWith(answer.status());
+    ToWire(*answer, wire);
+    reactor->FinishWith(*wire);
   };
 }
 
-Core::DoneEmpty FinishOf(grpc::ServerUnaryReactor* reactor) {
-  return [reactor](absl::Status status) { reactor->Finish(ToGrpc(status)); };
+Core::DoneEmpty FinishOf(ServerCall* reactor) {
+  return [reactor](absl::Status status) { reactor->FinishWith(status); };
 }
 
 // Calls handle(parsed), or finishes the call if the request is not valid.
 template <class Request, class Handle>
-void Parsed(const Request& request, grpc::ServerUnaryReactor* reactor, Handle handle) {
+void Parsed(const Request& request, ServerCall* reactor, Handle handle) {
   const auto parsed = FromWire(request);
   if (parsed.ok()) {
     handle(*parsed);
   } else {
-    reactor->Finish(ToGrpc(parsed.status()));
+    reactor->FinishWith(parsed.status());
   }
 }
 
@@ -58,10 +60,10 @@ PeerCredentials CredentialsOf(const grpc::CallbackServerContext& context) {
 // Opens a stream of the core, or one that ends with the reason for which the caller is refused.
 template <class Stream, class Refused>
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OpenStream(
-    Core* core, Authenticator* authenticator, typename Stream::Opened open,
+    Core* core, Authenticator* authenticator, PortBounds* bounds, typename Stream::Opened open,
     grpc::CallbackServerContext* context) {
   absl::StatusOr<Caller> caller = authenticator->Identify(CredentialsOf(*context));
-  if (caller.ok()) return new Stream(core, open, *std::move(caller), context);
+  if (caller.ok()) return new Stream(core, open, bounds, *std::move(caller), context);
   return new Refused(caller.status());
 }
 
@@ -69,30 +71,31 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OpenStream(
 
 template <class Handle>
 grpc::ServerUnaryReactor* DispatcherService::Identified(grpc::CallbackServerContext* context,
+                                                        const google::protobuf::Message& request,
                                                         Handle handle) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  auto* reactor = new ServerCall(bounds_, context, request);
   const absl::StatusOr<Caller> caller = authenticator_->Identify(CredentialsOf(*context));
   if (caller.ok()) {
     handle(*caller, reactor);
   } else {
-    reactor->Finish(ToGrpc(caller.status()));
+    reactor->FinishWith(caller.status());
   }
   return reactor;
 }
 
 grpc::ServerUnaryReactor* DispatcherService::GetVersion(grpc::CallbackServerContext* context,
-                                                        const wire::VersionRequest* /*request*/,
+                                                        const wire::VersionRequest* request,
                                                         wire::VersionRange* answer) {
   ToWire(VersionRange(), answer);
-  return Identified(context, [](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
-    reactor->Finish(ToGrpc(AuthorizeByRole(Action::kGetVersion, caller)));
+  return Identified(context, *request, [](const Caller& caller, ServerCall* reactor) {
+    reactor->FinishWith(AuthorizeByRole(Action::kGetVersion, caller));
   });
 }
 
 grpc::ServerUnaryReactor* DispatcherService::GetOrRegisterDataset(
     grpc::CallbackServerContext* context, const wire::RegisterDatasetRequest* request,
     wire::RegisterDatasetAnswer* answer) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     Parsed(*request, reactor, [&](const RegisterDatasetRequest& parsed) {
       core_->RegisterDataset(parsed, AnswerTo<RegisterDatasetAnswer>(reactor, answer), caller);
     });
@@ -102,7 +105,7 @@ grpc::ServerUnaryReactor* DispatcherService::GetOrRegisterDataset(
 grpc::ServerUnaryReactor* DispatcherService::GetDataset(grpc::CallbackServerContext* context,
                                                         const wire::DatasetRequest* request,
                                                         wire::GetDatasetAnswer* answer) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     core_->GetDataset(request->dataset_id(), request->edition(),
                       AnswerTo<GetDatasetAnswer>(reactor, answer), caller);
   });
@@ -111,7 +114,7 @@ grpc::ServerUnaryReactor* DispatcherService::GetDataset(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* DispatcherService::UnregisterDataset(grpc::CallbackServerContext* context,
                                                                const wire::DatasetRequest* request,
                                                                wire::Empty* /*answer*/) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     core_->UnregisterDataset(request->dataset_id(), FinishOf(reactor), caller);
   });
 }
@@ -119,7 +122,7 @@ grpc::ServerUnaryReactor* DispatcherService::UnregisterDataset(grpc::CallbackSer
 grpc::ServerUnaryReactor* DispatcherService::GetOrCreateJob(
     grpc::CallbackServerContext* context, const wire::GetOrCreateJobRequest* request,
     wire::JobAnswer* answer) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     Parsed(*request, reactor, [&](const GetOrCreateJobRequest& parsed) {
       core_->GetOrCreateJob(parsed, AnswerTo<JobAnswer>(reactor, answer), caller);
     });
@@ -129,7 +132,7 @@ grpc::ServerUnaryReactor* DispatcherService::GetOrCreateJob(
 grpc::ServerUnaryReactor* DispatcherService::RestoreJob(grpc::CallbackServerContext* context,
                                                         const wire::RestoreJobRequest* request,
                                                         wire::JobAnswer* answer) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     Parsed(*request, reactor, [&](const RestoreJobRequest& parsed) {
       core_->RestoreJob(parsed, AnswerTo<JobAnswer>(reactor, answer), caller);
     });
@@ -139,7 +142,7 @@ grpc::ServerUnaryReactor* DispatcherService::RestoreJob(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* DispatcherService::GetReading(grpc::CallbackServerContext* context,
                                                         const wire::GetReadingRequest* request,
                                                         wire::SavedRepetition* answer) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     Parsed(*request, reactor, [&](const GetReadingRequest& parsed) {
       core_->GetReading(parsed, AnswerTo<SavedRepetition>(reactor, answer), caller);
     });
@@ -149,7 +152,7 @@ grpc::ServerUnaryReactor* DispatcherService::GetReading(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* DispatcherService::CancelJob(grpc::CallbackServerContext* context,
                                                        const wire::JobRequest* request,
                                                        wire::Empty* /*answer*/) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     core_->CancelJob(request->job(), FinishOf(reactor), caller);
   });
 }
@@ -157,7 +160,7 @@ grpc::ServerUnaryReactor* DispatcherService::CancelJob(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* DispatcherService::RemoveJob(grpc::CallbackServerContext* context,
                                                        const wire::JobRequest* request,
                                                        wire::Empty* /*answer*/) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     core_->RemoveJob(request->job(), FinishOf(reactor), caller);
   });
 }
@@ -165,7 +168,7 @@ grpc::ServerUnaryReactor* DispatcherService::RemoveJob(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* DispatcherService::GetStatus(grpc::CallbackServerContext* context,
                                                        const wire::StatusRequest* request,
                                                        wire::DispatcherStatus* answer) {
-  return Identified(context, [&](const Caller& caller, grpc::ServerUnaryReactor* reactor) {
+  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
     Parsed(*request, reactor, [&](const StatusRequest& parsed) {
       core_->GetStatus(parsed, AnswerTo<DispatcherStatus>(reactor, answer), caller);
     });
@@ -175,13 +178,13 @@ grpc::ServerUnaryReactor* DispatcherService::GetStatus(grpc::CallbackServerConte
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DispatcherService::ClientSession(
     grpc::CallbackServerContext* context) {
   return OpenStream<ClientServerStream, RefusedStream<ClientDown, wire::ClientDown, SessionError>>(
-      core_, authenticator_, &Core::OpenClient, context);
+      core_, authenticator_, bounds_, &Core::OpenClient, context);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DispatcherService::WorkerSession(
     grpc::CallbackServerContext* context) {
   return OpenStream<WorkerServerStream, RefusedStream<WorkerDown, wire::WorkerDown, WorkerRefused>>(
-      core_, authenticator_, &Core::OpenWorker, context);
+      core_, authenticator_, bounds_, &Core::OpenWorker, context);
 }
 
 }  // namespace penstock::control

@@ -6,6 +6,7 @@
 
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/authenticator.h"
+#include "control/dispatcher/server/port_bounds.h"
 #include "control/proto/dispatcher.grpc.pb.h"
 
 namespace penstock::control {
@@ -27,9 +28,9 @@ using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
 
 class DispatcherService final : public CallsAndStreams {
  public:
-  // Both must outlive the server with which this service is registered.
-  DispatcherService(Core* core, Authenticator* authenticator)
-      : core_(core), authenticator_(authenticator) {}
+  // All must outlive the server with which this service is registered.
+  DispatcherService(Core* core, Authenticator* authenticator, PortBounds* bounds)
+      : core_(core), authenticator_(authenticator), bounds_(bounds) {}
 
   grpc::ServerUnaryReactor* GetVersion(grpc::CallbackServerContext* context,
                                        const wire::VersionRequest* request,
@@ -69,10 +70,12 @@ class DispatcherService final : public CallsAndStreams {
  private:
   // Calls handle(caller, reactor), or finishes the call if the caller cannot be identified.
   template <class Handle>
-  grpc::ServerUnaryReactor* Identified(grpc::CallbackServerContext* context, Handle handle);
+  grpc::ServerUnaryReactor* Identified(grpc::CallbackServerContext* context,
+                                       const google::protobuf::Message& request, Handle handle);
 
   Core* const core_;
   Authenticator* const authenticator_;
+  PortBounds* const bounds_;
 };
 
 }  // namespace penstock::control

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/monitoring/links.h"
 
+#include "absl/strings/str_cat.h"
 #include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,6 +51,16 @@ TEST_F(LinksTest, ShowTheLastWordOfASession) {
   EXPECT_THAT(links_.Of({IterationId(6), ClientId(4)}), IsEmpty());
   links_.Forget(kSession);
   EXPECT_THAT(links_.Of(kSession), IsEmpty());
+}
+
+// Metrics are kept for ever.
+TEST_F(LinksTest, InventedProtocolsShareALabel) {
+  const int64_t before = Total("penstock_link_elements_total", "other");
+  for (int i = 0; i < 1000; ++i) HearAfter(absl::Seconds(1), {Counts(i, i, absl::StrCat("p", i))});
+  EXPECT_GT(Total("penstock_link_elements_total", "other"), before);
+  EXPECT_EQ(Total("penstock_link_elements_total", "p999"), 0);
+  HearAfter(absl::Seconds(1), {Counts(2000, 0, std::string(5000, 'p'))});
+  EXPECT_EQ(TheLink().counts.protocol.size(), 64u);
 }
 
 TEST_F(LinksTest, WorkersAreFoundAgainInAnyOrder) {

@@ -118,6 +118,51 @@ TEST_F(WrongMessagesTest, StatesOfMoreSplitsThanANumberCanSayAreRefused) {
   EXPECT_TRUE(Status().jobs.empty());
 }
 
+TEST_F(WrongMessagesTest, LongNamesAreRefused) {
+  Counter& refused = ProcessMetrics().GetCounter("penstock_refused_total", "",
+                                                 {{"port", "dispatcher"}, {"reason", "too_long"}});
+  const int64_t before = refused.value();
+  const std::string longest(1024, 'n');
+  const auto job = [&](const std::string& name, const std::string& run_id) {
+    GetOrCreateJobRequest request = JobRequest();
+    request.name = name;
+    request.run_id = run_id;
+    absl::Status answered;
+    core_->GetOrCreateJob(request, [&](const auto& answer) { answered = answer.status(); });
+    return answered;
+  };
+  EXPECT_TRUE(job(longest, longest).ok());
+  for (const absl::Status& long_one : {job(longest + "n", "run"), job("job", longest + "n")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(long_one)) << long_one;
+    EXPECT_THAT(long_one.message(), HasSubstr("has 1025 bytes; the limit is 1024"));
+  }
+  absl::Status registered;
+  core_->RegisterDataset({.dataset_id = longest + "n"},
+                         [&](const auto& answer) { registered = answer.status(); });
+  EXPECT_THAT(registered.message(), HasSubstr("dataset_id has 1025 bytes"));
+  EXPECT_EQ(refused.value(), before + 3);
+}
+
+TEST_F(WrongMessagesTest, LongFieldsOfAWorkerAreRefused) {
+  const auto hello = [this](WorkerHello hello) {
+    auto inbox = std::make_shared<WorkerInbox>();
+    hello.worker = WorkerId(1);
+    core_->OnMessage(core_->OpenWorker(inbox), hello);
+    return inbox->finished.value_or(absl::OkStatus());
+  };
+  const std::string text(4097, 'x');
+  EXPECT_THAT(hello({.address = text}).message(), HasSubstr("worker_address has 4097 bytes"));
+  EXPECT_THAT(hello({.address = "a:1", .tags = {text}}).message(),
+              HasSubstr("a worker tag has 4097 bytes"));
+  EXPECT_THAT(hello({.address = "a:1", .tags = std::vector<std::string>(257)}).message(),
+              HasSubstr("worker_tags has 257 tags"));
+  EXPECT_THAT(hello({.address = "a:1", .offers = {{.protocol = std::string(65, 'p')}}}).message(),
+              HasSubstr("the name of a transport has 65 bytes"));
+  EXPECT_THAT(hello({.address = "a:1", .permits = 20'000}).message(),
+              HasSubstr("20000 permits; the limit is 4096"));
+  EXPECT_EQ(core_->NumWorkers(), 0);
+}
+
 TEST_F(WrongMessagesTest, ASecondClientOnOneStreamEndsIt) {
   const JobAnswer job = MakeJob();
   auto inbox = std::make_shared<ClientInbox>();

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds on the peers of the dispatcher's port, none of which is trusted before its hello. Knows no
+// network: service.cc tells it about streams and calls, and it says which of them must end. Each
+// refusal is counted (control/observe/refused.h). docs/security.md lists the numbers.
+#pragma once
+
+#include <cstddef>
+#include <list>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "control/sync/mutex.h"
+
+namespace penstock::control {
+
+struct PortLimits {
+  size_t unidentified = 256;  // streams without a hello; above this, the oldest is refused
+  size_t streams = 32'768;    // in all; above this, a new stream is refused
+  size_t calls = 4'096;       // that have not ended; above this, the oldest is cancelled
+  absl::Duration hello_timeout = absl::Seconds(10);
+  absl::Duration read_timeout = absl::Seconds(60);  // for a peer that does not read
+  size_t unread_bytes = size_t{256} << 20;          // of one stream
+  // Of all requests and answers of calls, as the process holds them. Above this, calls whose answer
+  // has been unread for `pressed_read_timeout` are cancelled; if this does not suffice, the newest
+  // answer is not given.
+  size_t call_bytes = size_t{2} << 30;
+  absl::Duration pressed_read_timeout = absl::Seconds(5);
+  // A registered definition of 512 MiB (dataset_registry.cc), and the rest of its request.
+  size_t message_bytes = size_t{576} << 20;
+  size_t received_bytes = size_t{2} << 30;  // that the network holds for messages, of all peers
+};
+
+// A stream or a call. Its methods may be called by any thread while it is in the PortBounds, and
+// must not call the PortBounds.
+class PortUser {
+ public:
+  virtual ~PortUser() = default;
+  // Ends it with `why`, or breaks it off if something is unread.
+  virtual void Refuse(const absl::Status& why) = 0;
+  // Breaks it off, no matter what is unread.
+  virtual void Cancel() = 0;
+  // The time since which the peer has not read; InfiniteFuture if nothing is unread.
+  virtual absl::Time UnreadSince() const = 0;
+};
+
+// Any thread may call any method.
+class PortBounds {
+ public:
+  explicit PortBounds(const PortLimits& limits) : limits_(limits) {}
+
+  // A stream begins. ResourceExhausted if there are too many; the stream is added all the same. May
+  // refuse the oldest stream without a hello.
+  absl::Status AddStream(PortUser& stream, absl::Time now);
+  // The stream's hello was accepted.
+  void Identified(const PortUser& stream);
+  // A call with a request of that size begins. May cancel the oldest call.
+  void AddCall(PortUser& call, size_t bytes, absl::Time now);
+  // The call gets an answer of that size. Unavailable if too many bytes are held: the answer must
+  // be dropped.
+  absl::Status Answer(const PortUser& call, size_t bytes, absl::Time now);
+  // It is over. The object is not used after this call.
+  void Remove(const PortUser& user);
+
+  // Ends what is late. Called several times a second.
+  void Sweep(absl::Time now);
+
+  const PortLimits& limits() const { return limits_; }
+
+ private:
+  struct Entry {
+    PortUser* user;
+    absl::Time since;
+    size_t bytes = 0;    // of a call
+    bool ended = false;  // it was refused or cancelled, but is not over yet
+  };
+  using Entries = std::list<Entry>;  // oldest first
+
+  absl::Status MakeRoom(absl::Time now) REQUIRES(mu_);
+  void CancelUnread(Entries& entries, absl::Time before) REQUIRES(mu_);
+
+  const PortLimits limits_;
+  Mutex mu_;
+  Entries unidentified_ GUARDED_BY(mu_);
+  Entries streams_ GUARDED_BY(mu_);  // identified
+  Entries calls_ GUARDED_BY(mu_);
+  size_t call_bytes_ GUARDED_BY(mu_) = 0;  // of calls_
+  absl::Time swept_ GUARDED_BY(mu_) = absl::InfinitePast();
+};
+
+}  // namespace penstock::control

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/rpc/accept_loop.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/protocol/host_port.h"
+#include "include/status_macros.h"
+
+namespace penstock::control {
+namespace {
+
+// The pause after accept failed for lack of a descriptor or of memory.
+constexpr int kPauseMs = 100;
+// How many connections are accepted from one address before the next address has its turn.
+constexpr int kAcceptsPerTurn = 16;
+// The number of descriptors that connections leave free: at most this many, and at most a quarter
+// of all.
+constexpr rlim_t kKeptFree = 64;
+
+// Returns whether a descriptor with this number is one of those to keep free. The system gives out
+// the lowest free number.
+bool IsKeptFree(int fd) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  return static_cast<rlim_t>(fd) + std::min(kKeptFree, limit.rlim_cur / 4) >= limit.rlim_cur;
+}
+
+void SetPort(addrinfo& at, int port) {
+  const in_port_t in_network_order = htons(static_cast<uint16_t>(port));
+  if (at.ai_family == AF_INET) {
+    reinterpret_cast<sockaddr_in*>(at.ai_addr)->sin_port = in_network_order;
+  } else if (at.ai_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(at.ai_addr)->sin6_port = in_network_order;
+  }
+}
+
+int PortOf(int fd) {
+  sockaddr_storage address{};
+  socklen_t bytes = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+// Returns a socket that listens there, or -1 with errno.
+int ListenAt(const addrinfo& at, bool both_families) {
+  const int fd = socket(at.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  const int on = 1;
+  const int v6_only = both_families ? 0 : 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // a port in use is still an error
+  setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // connections inherit it
+  if (bind(fd, at.ai_addr, at.ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+AcceptLoop::AcceptLoop(Port counted_as) : counted_as_(counted_as), stop_(eventfd(0, EFD_CLOEXEC)) {}
+
+AcceptLoop::~AcceptLoop() {
+  Stop();
+  if (thread_.joinable()) thread_.join();
+  for (int fd : listeners_) close(fd);
+  close(stop_);
+}
+
+AcceptLoop::Take AcceptLoop::Into(grpc::ServerBuilder& builder,
+                                  std::shared_ptr<grpc::ServerCredentials> credentials) {
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+  std::shared_ptr<Acceptor> acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      std::move(credentials));
+  return [acceptor = std::move(acceptor)](int fd) {
+    Acceptor::NewConnectionParameters connection;
+    connection.fd = fd;
+    acceptor->HandleNewConnection(&connection);
+  };
+}
+
+absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Listen(const std::string& host, int port,
+                                                               Port counted_as) {
+  auto loop = std::unique_ptr<AcceptLoop>(new AcceptLoop(counted_as));
+  RETURN_IF_ERROR(loop->Bind(WithoutBrackets(host), port));
+  return loop;
+}
+
+absl::Status AcceptLoop::Bind(const std::string& host, int port) {
+  const std::string address = JoinHostPort(host, port);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const bool any = host == "0.0.0.0";
+  if (int error = getaddrinfo(any ? "::" : host.c_str(), nullptr, &hints, &found)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error)));
+  }
+  int why = 0;
+  for (addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    SetPort(*at, port_ == 0 ? port : port_);
+    const int fd = ListenAt(*at, any || host == "::");
+    // A host may lack one family. But a port in use would send some clients to another server.
+    if (fd < 0 && why != EADDRINUSE) why = errno;
+    if (fd < 0) continue;
+    listeners_.push_back(fd);
+    port_ = PortOf(fd);
+  }
+  freeaddrinfo(found);
+  if (!listeners_.empty() && why != EADDRINUSE) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", address, ": ", std::strerror(why),
+                   ": the port is in use, or the address is not one of this host"));
+}
+
+absl::Status AcceptLoop::Start(Take take) {
+  take_ = std::move(take);
+  ASSIGN_OR_RETURN(thread_, StartThread("the connections of a server", [this] { Run(); }));
+  return absl::OkStatus();
+}
+
+void AcceptLoop::Stop() {
+  eventfd_write(stop_, 1);
+}
+
+void AcceptLoop::Run() {
+  std::vector<pollfd> waits;
+  for (int fd : listeners_) waits.push_back({fd, POLLIN, 0});
+  waits.push_back({stop_, POLLIN, 0});
+  while (true) {
+    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) break;
+    if (waits.back().revents != 0) break;
+    for (const pollfd& wait : waits) {
+      if (wait.revents != 0) AcceptFrom(wait.fd);
+    }
+  }
+  for (int fd : std::exchange(listeners_, {})) close(fd);
+}
+
+void AcceptLoop::AcceptFrom(int listener) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+      CountRefused(counted_as_, Refused::kTooMany);
+      pollfd stop = {stop_, POLLIN, 0};
+      poll(&stop, 1, kPauseMs);
+      return;
+    }
+    if (fd < 0) return;
+    if (!IsKeptFree(fd)) {
+      take_(fd);
+      continue;
+    }
+    CountRefused(counted_as_, Refused::kTooMany);
+    close(fd);
+  }
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/server/port_bounds.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/observe/metrics.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A stream or call that records how it was ended.
+struct User final : PortUser {
+  void Refuse(const absl::Status& why) override { refused = why; }
+  void Cancel() override { cancelled = true; }
+  absl::Time UnreadSince() const override { return unread_since; }
+
+  absl::Status refused;
+  bool cancelled = false;
+  absl::Time unread_since = absl::InfiniteFuture();
+};
+
+int64_t Refused(const std::string& reason) {
+  return ProcessMetrics()
+      .GetCounter("penstock_refused_total", "", {{"port", "dispatcher"}, {"reason", reason}})
+      .value();
+}
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+
+TEST(PortBounds, RefusesTheOldestOfTooManyStrangers) {
+  PortBounds bounds({.unidentified = 2});
+  const int64_t before = Refused("too_many");
+  User first, second, third, fourth;
+  for (User* user : {&first, &second}) EXPECT_TRUE(bounds.AddStream(*user, kStart).ok());
+  bounds.Identified(first);  // no longer a stranger
+  EXPECT_TRUE(bounds.AddStream(third, kStart).ok());
+  EXPECT_TRUE(second.refused.ok());
+  EXPECT_TRUE(bounds.AddStream(fourth, kStart).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(second.refused)) << second.refused;
+  EXPECT_THAT(second.refused.message(), HasSubstr("more than 2 peers"));
+  EXPECT_TRUE(first.refused.ok());
+  EXPECT_TRUE(third.refused.ok());
+  EXPECT_EQ(Refused("too_many"), before + 1);
+}
+
+TEST(PortBounds, RefusesANewStreamAboveTheLimitOfAll) {
+  PortBounds bounds({.streams = 2});
+  User first, second, third, fourth;
+  for (User* user : {&first, &second}) EXPECT_TRUE(bounds.AddStream(*user, kStart).ok());
+  const absl::Status full = bounds.AddStream(third, kStart);
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_THAT(full.message(), HasSubstr("2 streams"));
+  bounds.Remove(third);
+  bounds.Remove(first);
+  EXPECT_TRUE(bounds.AddStream(fourth, kStart).ok());
+}
+
+TEST(PortBounds, AHelloHasADeadline) {
+  PortBounds bounds({.hello_timeout = absl::Seconds(10)});
+  const int64_t before = Refused("too_late");
+  User silent, heard;
+  for (User* user : {&silent, &heard}) EXPECT_TRUE(bounds.AddStream(*user, kStart).ok());
+  bounds.Identified(heard);
+  bounds.Sweep(kStart + absl::Seconds(9));
+  EXPECT_TRUE(silent.refused.ok());
+  bounds.Sweep(kStart + absl::Seconds(10));
+  bounds.Sweep(kStart + absl::Seconds(20));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(silent.refused)) << silent.refused;
+  EXPECT_TRUE(heard.refused.ok());
+  EXPECT_EQ(Refused("too_late"), before + 1);
+}
+
+TEST(PortBounds, APeerThatDoesNotReadIsCutOff) {
+  PortBounds bounds({.read_timeout = absl::Seconds(60)});
+  User stream, call;
+  EXPECT_TRUE(bounds.AddStream(stream, kStart).ok());
+  bounds.Identified(stream);
+  bounds.AddCall(call, 1, kStart);
+  stream.unread_since = call.unread_since = kStart;
+  bounds.Sweep(kStart + absl::Seconds(59));
+  EXPECT_FALSE(stream.cancelled || call.cancelled);
+  bounds.Sweep(kStart + absl::Seconds(61));
+  EXPECT_TRUE(stream.cancelled && call.cancelled);
+}
+
+TEST(PortBounds, CancelsTheOldestOfTooManyCalls) {
+  PortBounds bounds({.calls = 2});
+  User first, second, third;
+  for (User* user : {&first, &second, &third}) bounds.AddCall(*user, 1, kStart);
+  EXPECT_TRUE(first.cancelled);
+  EXPECT_FALSE(second.cancelled || third.cancelled);
+}
+
+TEST(PortBounds, UnreadAnswersHoldBoundedBytes) {
+  PortBounds bounds({.call_bytes = 100, .pressed_read_timeout = absl::Seconds(5)});
+  User first, second, third;
+  for (User* user : {&first, &second, &third}) bounds.AddCall(*user, 10, kStart);
+  EXPECT_TRUE(bounds.Answer(first, 60, kStart).ok());
+  first.unread_since = kStart;
+  const absl::Status full = bounds.Answer(second, 60, kStart + absl::Seconds(1));
+  EXPECT_TRUE(absl::IsUnavailable(full)) << full;  // which clients repeat
+  EXPECT_THAT(full.message(), HasSubstr("the limit is 100"));
+  EXPECT_FALSE(first.cancelled);
+  EXPECT_FALSE(bounds.Answer(second, 60, kStart + absl::Seconds(6)).ok());
+  EXPECT_TRUE(first.cancelled);
+  bounds.Remove(first);
+  EXPECT_TRUE(bounds.Answer(second, 60, kStart + absl::Seconds(6)).ok());
+}
+
+}  // namespace
+}  // namespace penstock::control

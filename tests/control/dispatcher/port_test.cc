@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strangers at the dispatcher's port, over real connections, with small bounds.
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/server/listener.h"
+#include "control/journal/journal.h"
+#include "control/proto/dispatcher.grpc.pb.h"
+#include "control/rpc/wire_bytes.h"
+#include "control/sync/clock.h"
+#include "control/sync/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/control/observe/no_descriptors_left.h"
+
+namespace penstock::control {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PortTest : public ::testing::Test {
+ protected:
+  using Stream = grpc::ClientReaderWriter<wire::ClientUp, wire::ClientDown>;
+
+  void Start(const PortLimits& limits) {
+    CoreOptions options;
+    options.now = BootTime;
+    options.random = RandomNumber;
+    options.port_refuses = [](const std::string&) { return false; };
+    options.events = StderrEventLog();
+    core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
+    auto listener = Listener::Start({.host = "127.0.0.1"}, core_.get(), limits);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    listener_ = *std::move(listener);
+    stub_ = wire::Dispatcher::NewStub(NewChannel());
+  }
+  ~PortTest() override {
+    listener_.reset();
+    core_.reset();
+  }
+
+  std::shared_ptr<grpc::Channel> NewChannel() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetMaxReceiveMessageSize(-1);
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", listener_->port()),
+                                     grpc::InsecureChannelCredentials(), arguments);
+  }
+  // Registers a dataset whose definition has this many bytes.
+  grpc::Status Register(const std::string& id, size_t bytes) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    wire::RegisterDatasetRequest request;
+    ToWire(RegisterDatasetRequest{.dataset_id = id, .definition = std::string(bytes, 'x')},
+           &request);
+    wire::RegisterDatasetAnswer answer;
+    return stub_->GetOrRegisterDataset(&context, request, &answer);
+  }
+  grpc::Status Get(const std::string& id) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    wire::DatasetRequest request;
+    request.set_dataset_id(id);
+    wire::GetDatasetAnswer answer;
+    return stub_->GetDataset(&context, request, &answer);
+  }
+  // Returns how a stream without a hello ends. Sweeps meanwhile.
+  grpc::Status EndOf(Stream& stream) {
+    auto end = std::async(std::launch::async, [&stream] {
+      wire::ClientDown message;
+      while (stream.Read(&message)) {
+      }
+      return stream.Finish();
+    });
+    while (end.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+      listener_->Sweep();
+    }
+    return end.get();
+  }
+
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<wire::Dispatcher::Stub> stub_;
+};
+
+TEST_F(PortTest, RefusesTheOldestStranger) {
+  Start({.unidentified = 3});
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < 4; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    streams.push_back(stub_->ClientSession(contexts.back().get()));
+  }
+  const grpc::Status refused = EndOf(*streams[0]);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << refused.error_message();
+  EXPECT_THAT(refused.error_message(), HasSubstr("more than 3 peers"));
+  for (auto& context : contexts) context->TryCancel();
+  for (int i = 1; i < 4; ++i) {
+    EXPECT_EQ(EndOf(*streams[i]).error_code(), grpc::StatusCode::CANCELLED);
+  }
+}
+
+TEST_F(PortTest, WaitsForAHelloForALimitedTime) {
+  Start({.hello_timeout = absl::Milliseconds(300)});
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = stub_->ClientSession(&context);
+  wire::ClientUp heartbeat;
+  ToWire(ClientUp(ClientHeartbeat{}), &heartbeat);
+  EXPECT_TRUE(stream->Write(heartbeat));  // is not a hello
+  const grpc::Status late = EndOf(*stream);
+  EXPECT_EQ(late.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << late.error_message();
+  EXPECT_THAT(late.error_message(), HasSubstr("no hello"));
+}
+
+TEST_F(PortTest, RefusesALongMessage) {
+  Start({.message_bytes = 1 << 20});
+  EXPECT_TRUE(Register("short", 1 << 19).ok());
+  const grpc::Status refused = Register("long", 1 << 21);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << refused.error_message();
+}
+
+// Calls whose answers nobody reads: gRPC's client reads an answer only when it is asked for.
+class UnreadCalls {
+ public:
+  UnreadCalls(const std::shared_ptr<grpc::Channel>& channel, int count) : stub_(channel) {
+    wire::DatasetRequest request;
+    request.set_dataset_id("large");
+    for (int i = 0; i < count; ++i) {
+      contexts_.push_back(std::make_unique<grpc::ClientContext>());
+      calls_.push_back(stub_.PrepareUnaryCall(contexts_.back().get(),
+                                              "/penstock.control.wire.Dispatcher/GetDataset",
+                                              ToBytes(request), &queue_));
+      calls_.back()->StartCall();
+      calls_.back()->ReadInitialMetadata(nullptr);  // sends the request
+    }
+  }
+  ~UnreadCalls() {
+    std::vector<grpc::ByteBuffer> answers(calls_.size());
+    std::vector<grpc::Status> statuses(calls_.size());
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      contexts_[i]->TryCancel();
+      calls_[i]->Finish(&answers[i], &statuses[i], nullptr);
+    }
+    queue_.Shutdown();
+    void* tag;
+    bool ok;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+
+ private:
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts_;
+  std::vector<std::unique_ptr<grpc::GenericClientAsyncResponseReader>> calls_;
+};
+
+TEST_F(PortTest, UnreadAnswersDoNotKeepOthersFromTheirs) {
+  Start({.call_bytes = 40 << 20, .pressed_read_timeout = absl::Milliseconds(500)});
+  ASSERT_TRUE(Register("large", 4 << 20).ok());
+  const UnreadCalls unread(NewChannel(), 30);
+  bool refused = false;
+  bool answered = false;
+  for (int i = 0; i < 100 && !(refused && answered); ++i) {
+    const grpc::Status got = Get("large");
+    refused = refused || got.error_code() == grpc::StatusCode::UNAVAILABLE;
+    answered = refused && got.ok();
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(answered);
+}
+
+int Connect(int fd, int port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<uint16_t>(port));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at);
+}
+
+// gRPC's own listener never accepts again after this.
+TEST_F(PortTest, WithoutADescriptorItWaitsForOneAndSleeps) {
+  Start({});
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  {
+    const NoDescriptorsLeft none;
+    EXPECT_EQ(Connect(fd, listener_->port()), 0);
+    EXPECT_LT(CpuTimeOfASecond(), absl::Milliseconds(300));
+  }
+  close(fd);
+  stub_ = wire::Dispatcher::NewStub(NewChannel());
+  EXPECT_TRUE(Register("some", 10).ok());
+}
+
+TEST_F(PortTest, ClientsLeaveDescriptorsFree) {
+  Start({});
+  std::vector<int> fds;
+  for (int i = 0; i < 60; ++i) fds.push_back(socket(AF_INET, SOCK_STREAM, 0));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest = dup(STDERR_FILENO);
+  close(lowest);
+  const rlimit fewer{static_cast<rlim_t>(lowest) + 40, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+  for (int fd : fds) EXPECT_EQ(Connect(fd, listener_->port()), 0);
+  char byte;
+  EXPECT_LE(recv(fds.back(), &byte, 1, 0), 0);  // closed
+  const int ours = dup(STDERR_FILENO);
+  EXPECT_GE(ours, 0);
+  close(ours);
+  setrlimit(RLIMIT_NOFILE, &before);
+  for (int fd : fds) close(fd);
+  stub_ = wire::Dispatcher::NewStub(NewChannel());
+  EXPECT_TRUE(Register("some", 10).ok());
+}
+
+}  // namespace
+}  // namespace penstock::control
