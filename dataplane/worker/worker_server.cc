@@ -15,6 +15,7 @@
 #include "control/observe/html.h"
 #include "control/observe/metrics.h"
 #include "control/observe/page_server.h"
+#include "control/observe/refused.h"
 #include "control/protocol/host_port.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/this_process.h"
@@ -152,6 +153,15 @@ std::string AddressFor(const WorkerConfig& config, int port) {
 std::string DataAddressFor(const WorkerConfig& config, int port) {
   if (config.data_transfer_address.empty()) return AddressFor(config, port);
   return absl::StrReplaceAll(config.data_transfer_address, {{"%dts_port%", absl::StrCat(port)}});
+}
+
+// Returns the label of refusals; nullopt for `local`, and for transports outside the tree.
+std::optional<Port> PortNamed(const std::string& protocol) {
+  if (protocol == kGrpc) return Port::kGrpc;
+  if (protocol == kTcp) return Port::kTcp;
+  if (protocol == "ucx") return Port::kUcx;
+  if (protocol == "shm") return Port::kShm;
+  return std::nullopt;
 }
 
 class Server final : public WorkerServer {
@@ -321,8 +331,13 @@ absl::Status Server::Listen(const std::string& protocol, int preference) {
           {.host = config_.host,
            .port = is_grpc ? config_.port : (protocol == kTcp ? config_.data_transfer_port : 0),
            .tls = config_.tls},
-          [tasks = tasks_](const transfer::Hello& hello, std::shared_ptr<transfer::SendLink> link) {
-            return tasks->Accept(hello, std::move(link));
+          [tasks = tasks_, port = PortNamed(protocol)](const transfer::Hello& hello,
+                                                       std::shared_ptr<transfer::SendLink> link) {
+            auto accepted = tasks->Accept(hello, std::move(link));
+            if (port.has_value() && absl::IsPermissionDenied(accepted.status())) {
+              CountRefused(*port, Refused::kUnauthenticated);
+            }
+            return accepted;
           }));
   control::TransferOffer offer{protocol, listener->address(), listener->compatibility(),
                                preference};

@@ -12,12 +12,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "control/stub/dispatcher_stub.h"
 #include "dataplane/transfer/transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/server.h"
+#include "tests/control/observe/count_refused.h"
 #include "tests/dataplane/transfer/ends.h"
 
 namespace penstock {
@@ -134,6 +137,41 @@ TEST_P(StrangersWords, OpenNothing) {
 }
 INSTANTIATE_TEST_SUITE_P(Ports, StrangersWords, testing::Values("tcp", "grpc"));
 
+// Returns the address of the socket at which a listener of `shm` waits.
+std::pair<sockaddr_un, socklen_t> SocketOf(const transfer::Listener& listener) {
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  const std::string name = absl::StrCat("penstock-", listener.address());
+  std::memcpy(at.sun_path + 1, name.data(), name.size());
+  return {at, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
+}
+
+TEST(SharedMemory, DropsTheOldestOfTooManySilentClients) {
+  const int64_t before = RefusedSoFar("shm", "too_many");
+  std::shared_ptr<transfer::WorkerEnd> end;
+  transfer::Transport& shm = **transfer::FindTransport("shm");
+  auto listener = shm.Listen({}, [&](const transfer::Hello&, auto link) {
+    end = std::make_shared<transfer::WorkerEnd>(std::move(link));
+    return absl::StatusOr<std::shared_ptr<transfer::SendEvents>>(end);
+  });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const auto [at, size] = SocketOf(**listener);
+  std::vector<int> fds;
+  for (int i = 0; i < 65; ++i) {
+    fds.push_back(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(fds.back(), reinterpret_cast<const sockaddr*>(&at), size), 0);
+  }
+  char packet[64 << 10];
+  while (recv(fds.front(), packet, sizeof packet, 0) > 0) {
+  }
+  EXPECT_EQ(RefusedSoFar("shm", "too_many"), before + 1);
+  auto client = std::make_shared<transfer::ClientEnd>();
+  auto link = shm.Dial((*listener)->address(), {.spec = Scalar(kInt64)}, client);
+  ASSERT_TRUE(link.ok()) << link.status();
+  EXPECT_TRUE(client->AwaitOpen());
+  for (int fd : fds) close(fd);
+}
+
 TEST(SharedMemory, IsNotForAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
   std::atomic<int> accepted = 0;
@@ -143,16 +181,12 @@ TEST(SharedMemory, IsNotForAnotherUser) {
         absl::InternalError("a stranger came in"));
   });
   ASSERT_TRUE(listener.ok()) << listener.status();
-  sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  const std::string name = absl::StrCat("penstock-", (*listener)->address());
-  std::memcpy(at.sun_path + 1, name.data(), name.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const auto [at, size] = SocketOf(**listener);
   const pid_t child = fork();
   if (child == 0) {  // only system calls: other threads do not exist in the child
     if (syscall(SYS_setresuid, 65534, 65534, 65534) != 0) _exit(1);
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    if (connect(fd, reinterpret_cast<sockaddr*>(&at), size) != 0) _exit(2);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&at), size) != 0) _exit(2);
     char byte;
     // The listener closes without a message, whatever the peer has sent.
     _exit(recv(fd, &byte, 1, 0) <= 0 ? 0 : 3);

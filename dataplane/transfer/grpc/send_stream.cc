@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "control/observe/refused.h"
 #include "control/rpc/status_grpc.h"
 #include "control/sync/clock.h"
 #include "control/sync/mutex.h"
@@ -149,6 +150,8 @@ void SendStream::Cancel() {
 void SendStream::Reject(const absl::Status& reason) {
   MutexLock lock(mu_);
   if (queue_.answered()) return;
+  CountRefused(Port::kGrpc,
+               absl::IsDeadlineExceeded(reason) ? Refused::kTooLate : Refused::kTooMany);
   queue_.Refuse(reason);
   Break(reason);
 }

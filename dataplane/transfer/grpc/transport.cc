@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
+#include "control/rpc/accept_loop.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
 #include "control/sync/condition.h"
@@ -106,13 +107,12 @@ class GrpcListener : public Listener {
                                                          Accept accept,
                                                          UnauthenticatedLimits limits) {
     auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept), limits));
-    const std::string wanted = control::JoinHostPort(options.host, options.port);
-    int port = 0;
     ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
+    ASSIGN_OR_RETURN(listener->connections_,
+                     control::AcceptLoop::Listen(options.host, options.port, Port::kGrpc));
     control::PrepareGrpc();
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(wanted, credentials, &port);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port in use is an error
+    control::AcceptLoop::Take take = control::AcceptLoop::Into(builder, credentials);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
     // A client that hangs, or whose host is gone, loses its link even while nothing is being sent
     // to the client.
@@ -126,17 +126,16 @@ class GrpcListener : public Listener {
     builder.SetMaxSendMessageSize(-1);
     builder.RegisterCallbackGenericService(&listener->service_);
     listener->server_ = builder.BuildAndStart();
-    if (listener->server_ == nullptr || port == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen at ", wanted,
-                       ": the port is in use, or the host is not an address of this machine"));
-    }
-    listener->address_ = absl::StrCat(options.tls.certificate.empty() ? "" : kTls,
-                                      control::JoinHostPort(options.host, port));
+    if (listener->server_ == nullptr) return absl::InternalError("gRPC cannot start a server");
+    listener->address_ =
+        absl::StrCat(options.tls.certificate.empty() ? "" : kTls,
+                     control::JoinHostPort(options.host, listener->connections_->port()));
+    RETURN_IF_ERROR(listener->connections_->Start(std::move(take)));
     return listener;
   }
   ~GrpcListener() override {
     if (server_ == nullptr) return;
+    connections_->Stop();
     service_.Stop();
     server_->Shutdown();
     server_->Wait();
@@ -152,6 +151,7 @@ class GrpcListener : public Listener {
 
   LinkService service_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<control::AcceptLoop> connections_;
   std::string address_;
 };
 

@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/refused.h"
 #include "dataplane/element/block.h"
 #include "dataplane/memory/copied.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/send_handle.h"
+#include "dataplane/transfer/unauthenticated_limits.h"
 #include "include/status_macros.h"
 
 namespace penstock::transfer::shm {
@@ -90,8 +92,10 @@ void SendEnd::Flush() {
 
 bool SendEnd::Poll(Loop::Nanoseconds now) {
   if (channel_ == nullptr) {
-    if (now >= greeting_deadline_)
+    if (now >= greeting_deadline_ && !sender_.gone()) {
+      CountRefused(Port::kShm, Refused::kTooLate);
       Fail(absl::DeadlineExceededError("the client did not send a hello in time"));
+    }
     if (sender_.gone()) Finish();
     return false;
   }
@@ -199,7 +203,8 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
         absl::StrCat("this worker speaks version ", kShmVersion,
                      " of the shm transfer protocol, but the client speaks version ", packet.a));
   }
-  if (packet.b > kMaxControlBytes) {
+  if (packet.b > kMaxHelloBytes) {
+    CountRefused(Port::kShm, Refused::kTooLong);
     return absl::InvalidArgumentError("the hello in the client's greeting is too long");
   }
   ASSIGN_OR_RETURN(SharedSegment control,

@@ -27,6 +27,8 @@ class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd
 
   // Any thread:
   const Hello& hello() const { return hello_; }  // constant once accepted
+  // Serving thread.
+  bool awaits_greeting() const { return !accepted_ && !sender_.gone(); }
   int64_t credits() const { return sender_.credits(); }
   absl::Status Send(Sent&& sent);
   void Flush();

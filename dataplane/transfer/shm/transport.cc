@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "control/observe/event_log.h"
+#include "control/observe/refused.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "control/sync/random.h"
@@ -19,6 +21,7 @@
 #include "dataplane/transfer/shm/receive_end.h"
 #include "dataplane/transfer/shm/send_end.h"
 #include "dataplane/transfer/shm/socket.h"
+#include "dataplane/transfer/unauthenticated_limits.h"
 #include "include/status_macros.h"
 
 namespace penstock::transfer::shm {
@@ -72,10 +75,15 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
           StderrEventLog()->Write(
               {"clients_wait", {{"reason", std::string(socket.status().message())}}});
         }
+        CountRefused(Port::kShm, Refused::kTooMany);
         try_again_ = Loop::Now() + kAcceptPause;
         return;
       }
-      if (socket.ok()) LetIn(*std::move(socket));  // otherwise it belongs to a different user
+      if (socket.ok()) {
+        LetIn(*std::move(socket));
+      } else {  // it belongs to a different user
+        CountRefused(Port::kShm, Refused::kUnauthenticated);
+      }
     }
   }
   void OnPeerEnd() override {}
@@ -97,9 +105,18 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
     end->on_over = [acceptor = shared_from_this(), over = end.get()] { acceptor->Forget(over); };
     {
       MutexLock lock(mu_);
+      BreakOldestUnauthenticated();
       ends_.push_back(end);
     }
     end->Join();
+  }
+  // Breaks the client that has waited longest without a greeting, if there are too many.
+  void BreakOldestUnauthenticated() REQUIRES(mu_) {
+    const auto unauthenticated = [](const auto& end) { return end->awaits_greeting(); };
+    const auto waiting = std::ranges::count_if(ends_, unauthenticated);
+    if (static_cast<size_t>(waiting) < UnauthenticatedLimits().count) return;
+    CountRefused(Port::kShm, Refused::kTooMany);
+    (*std::ranges::find_if(ends_, unauthenticated))->Break();
   }
   void Forget(const SendEnd* over) {
     {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/refused.h"
 #include "control/protocol/host_port.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
@@ -66,6 +67,7 @@ class Acceptor : public Loop::Member,
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       absl::StatusOr<Socket> connection = AcceptAt(socket_);
       if (!connection.ok()) {
+        CountRefused(Port::kTcp, Refused::kTooMany);
         return loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kAcceptPause);
       }
       if (!*connection) return;
@@ -78,6 +80,7 @@ class Acceptor : public Loop::Member,
 
   void Begin(Socket connection) {
     if (unauthenticated_.size() == limits_.count) {
+      CountRefused(Port::kTcp, Refused::kTooMany);
       unauthenticated_.front()->Break(
           absl::ResourceExhaustedError("too many unauthenticated clients"));
       unauthenticated_.erase(unauthenticated_.begin());

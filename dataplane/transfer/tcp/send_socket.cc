@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/refused.h"
 #include "control/sync/mutex.h"
 #include "control/sync/random.h"
 #include "dataplane/memory/pool.h"
@@ -127,6 +128,7 @@ absl::Status SendSocket::MakeRoom() {
     return absl::InvalidArgumentError("the first message of a link must be a hello");
   }
   if (incoming_.body_bytes() > most) {
+    CountRefused(Port::kTcp, Refused::kTooLong);
     return absl::InvalidArgumentError(absl::StrCat("a message of ", incoming_.body_bytes(),
                                                    " bytes exceeds the limit of ", most, " bytes"));
   }
@@ -210,6 +212,7 @@ void SendSocket::OnDeadline() {
   {
     MutexLock lock(mu_);
     if (!queue_.answered() || shut_down_) {
+      if (!hello_received_) CountRefused(Port::kTcp, Refused::kTooLate);
       BreakLocked(absl::UnavailableError("the client did not answer"));
     } else {
       const bool is_newer = delay_.Expire(queue_.frame());

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/observe/count_refused.h"
 
 namespace penstock::control {
 namespace {
@@ -26,17 +26,11 @@ struct User final : PortUser {
   absl::Time unread_since = absl::InfiniteFuture();
 };
 
-int64_t Refused(const std::string& reason) {
-  return ProcessMetrics()
-      .GetCounter("penstock_refused_total", "", {{"port", "dispatcher"}, {"reason", reason}})
-      .value();
-}
-
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
 TEST(PortBounds, RefusesTheOldestOfTooManyStrangers) {
   PortBounds bounds({.unidentified = 2});
-  const int64_t before = Refused("too_many");
+  const int64_t before = RefusedSoFar("dispatcher", "too_many");
   User first, second, third, fourth;
   for (User* user : {&first, &second}) EXPECT_TRUE(bounds.AddStream(*user, kStart).ok());
   bounds.Identified(first);  // no longer a stranger
@@ -47,7 +41,7 @@ TEST(PortBounds, RefusesTheOldestOfTooManyStrangers) {
   EXPECT_THAT(second.refused.message(), HasSubstr("more than 2 peers"));
   EXPECT_TRUE(first.refused.ok());
   EXPECT_TRUE(third.refused.ok());
-  EXPECT_EQ(Refused("too_many"), before + 1);
+  EXPECT_EQ(RefusedSoFar("dispatcher", "too_many"), before + 1);
 }
 
 TEST(PortBounds, RefusesANewStreamAboveTheLimitOfAll) {
@@ -64,7 +58,7 @@ TEST(PortBounds, RefusesANewStreamAboveTheLimitOfAll) {
 
 TEST(PortBounds, AHelloHasADeadline) {
   PortBounds bounds({.hello_timeout = absl::Seconds(10)});
-  const int64_t before = Refused("too_late");
+  const int64_t before = RefusedSoFar("dispatcher", "too_late");
   User silent, heard;
   for (User* user : {&silent, &heard}) EXPECT_TRUE(bounds.AddStream(*user, kStart).ok());
   bounds.Identified(heard);
@@ -74,7 +68,7 @@ TEST(PortBounds, AHelloHasADeadline) {
   bounds.Sweep(kStart + absl::Seconds(20));
   EXPECT_TRUE(absl::IsDeadlineExceeded(silent.refused)) << silent.refused;
   EXPECT_TRUE(heard.refused.ok());
-  EXPECT_EQ(Refused("too_late"), before + 1);
+  EXPECT_EQ(RefusedSoFar("dispatcher", "too_late"), before + 1);
 }
 
 TEST(PortBounds, APeerThatDoesNotReadIsCutOff) {

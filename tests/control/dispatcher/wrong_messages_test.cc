@@ -9,6 +9,7 @@
 #include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/observe/count_refused.h"
 
 namespace penstock::control {
 namespace {
@@ -119,9 +120,7 @@ TEST_F(WrongMessagesTest, StatesOfMoreSplitsThanANumberCanSayAreRefused) {
 }
 
 TEST_F(WrongMessagesTest, LongNamesAreRefused) {
-  Counter& refused = ProcessMetrics().GetCounter("penstock_refused_total", "",
-                                                 {{"port", "dispatcher"}, {"reason", "too_long"}});
-  const int64_t before = refused.value();
+  const int64_t before = RefusedSoFar("dispatcher", "too_long");
   const std::string longest(1024, 'n');
   const auto job = [&](const std::string& name, const std::string& run_id) {
     GetOrCreateJobRequest request = JobRequest();
@@ -140,7 +139,7 @@ TEST_F(WrongMessagesTest, LongNamesAreRefused) {
   core_->RegisterDataset({.dataset_id = longest + "n"},
                          [&](const auto& answer) { registered = answer.status(); });
   EXPECT_THAT(registered.message(), HasSubstr("dataset_id has 1025 bytes"));
-  EXPECT_EQ(refused.value(), before + 3);
+  EXPECT_EQ(RefusedSoFar("dispatcher", "too_long"), before + 3);
 }
 
 TEST_F(WrongMessagesTest, LongFieldsOfAWorkerAreRefused) {

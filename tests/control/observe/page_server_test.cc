@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/observe/html.h"
-#include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/observe/count_refused.h"
 #include "tests/control/observe/no_descriptors_left.h"
 
 namespace penstock {
@@ -97,12 +97,6 @@ class SlowClients {
   std::jthread thread_;
 };
 
-int64_t CountOf(const std::string& reason) {
-  return ProcessMetrics()
-      .GetCounter("penstock_refused_total", "", {{"port", "pages"}, {"reason", reason}})
-      .value();
-}
-
 TEST(PageServer, SlowClientsDelayNeitherOthersNorTheStop) {
   auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}});
   ASSERT_TRUE(server.ok()) << server.status();
@@ -118,7 +112,7 @@ TEST(PageServer, SlowClientsDelayNeitherOthersNorTheStop) {
 }
 
 TEST(PageServer, ARequestHasADeadlineNoMatterInHowManyPieces) {
-  const int64_t late = CountOf("too_late");
+  const int64_t late = RefusedSoFar("pages", "too_late");
   auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}}, "",
                                   {.patience = std::chrono::milliseconds(300)});
   ASSERT_TRUE(server.ok()) << server.status();
@@ -129,35 +123,35 @@ TEST(PageServer, ARequestHasADeadlineNoMatterInHowManyPieces) {
   }
   close(fd);
   EXPECT_LT(absl::Now() - before, absl::Seconds(10));
-  EXPECT_EQ(CountOf("too_late"), late + 1);
+  EXPECT_EQ(RefusedSoFar("pages", "too_late"), late + 1);
 }
 
 TEST(PageServer, AnAnswerThatNobodyReadsHasADeadline) {
-  const int64_t late = CountOf("too_late");
+  const int64_t late = RefusedSoFar("pages", "too_late");
   auto server =
       PageServer::Start("127.0.0.1", 0, {{"/", [] { return std::string(64 << 20, 'x'); }}}, "",
                         {.patience = std::chrono::milliseconds(300)});
   ASSERT_TRUE(server.ok()) << server.status();
   const int fd = Connect((*server)->port());
   EXPECT_GT(send(fd, "GET / HTTP/1.1\r\n\r\n", 18, 0), 0);
-  for (int i = 0; i < 200 && CountOf("too_late") == late; ++i) usleep(50'000);
-  EXPECT_EQ(CountOf("too_late"), late + 1);
+  for (int i = 0; i < 200 && RefusedSoFar("pages", "too_late") == late; ++i) usleep(50'000);
+  EXPECT_EQ(RefusedSoFar("pages", "too_late"), late + 1);
   close(fd);
 }
 
 TEST(PageServer, ClosesTheOldestOfTooManyConnections) {
-  const int64_t many = CountOf("too_many");
+  const int64_t many = RefusedSoFar("pages", "too_many");
   auto server =
       PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}}, "", {.connections = 3});
   ASSERT_TRUE(server.ok()) << server.status();
   const SlowClients slow((*server)->port(), 3);
   EXPECT_THAT(Ask((*server)->port(), "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
   slow.AwaitClosed(0);
-  EXPECT_EQ(CountOf("too_many"), many + 1);
+  EXPECT_EQ(RefusedSoFar("pages", "too_many"), many + 1);
 }
 
 TEST(PageServer, RefusesALongRequest) {
-  const int64_t long_ones = CountOf("too_long");
+  const int64_t long_ones = RefusedSoFar("pages", "too_long");
   auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}}, "",
                                   {.request_bytes = 1000});
   ASSERT_TRUE(server.ok()) << server.status();
@@ -165,7 +159,7 @@ TEST(PageServer, RefusesALongRequest) {
   EXPECT_THAT(Ask((*server)->port(), absl::StrCat("GET /", path, " HTTP/1.1\r\n\r\n")),
               HasSubstr("404"));
   Ask((*server)->port(), absl::StrCat("GET /", path, path, " HTTP/1.1\r\n\r\n"));
-  EXPECT_EQ(CountOf("too_long"), long_ones + 1);
+  EXPECT_EQ(RefusedSoFar("pages", "too_long"), long_ones + 1);
   EXPECT_THAT(Ask((*server)->port(), "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
 }
 

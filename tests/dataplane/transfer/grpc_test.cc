@@ -19,6 +19,7 @@
 #include "dataplane/transfer/grpc/slices.h"
 #include "dataplane/transfer/grpc/transport.h"
 #include "dataplane/transfer/message.h"
+#include "tests/control/observe/count_refused.h"
 #include "tests/dataplane/transfer/conformance.h"
 #include "tests/dataplane/transfer/ends.h"
 
@@ -99,17 +100,21 @@ std::unique_ptr<Listener> ListenWith(UnauthenticatedLimits limits) {
 }
 
 TEST(GrpcUnauthenticated, SilentClientsAreTurnedAway) {
+  const int64_t before = RefusedSoFar("grpc", "too_late");
   const auto listener = ListenWith({.hello_timeout = std::chrono::milliseconds(50)});
   UnauthenticatedCalls calls(listener->address());
   calls.Start();
   EXPECT_EQ(calls.NextEnd(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(RefusedSoFar("grpc", "too_late"), before + 1);
 }
 
 TEST(GrpcUnauthenticated, OneOfTooManyIsDroppedAndAHelloIsHeard) {
+  const int64_t before = RefusedSoFar("grpc", "too_many");
   const auto listener = ListenWith({.count = 2});
   UnauthenticatedCalls calls(listener->address());
   for (int i = 0; i < 3; ++i) calls.Start();
   EXPECT_EQ(calls.NextEnd(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(RefusedSoFar("grpc", "too_many"), before + 1);
   UnauthenticatedCalls other(listener->address());
   other.Start(Encode(Hello{.token = "sesame"}));
   EXPECT_EQ(other.NextEnd(), grpc::StatusCode::INTERNAL);

@@ -10,6 +10,7 @@
 #include "dataplane/transfer/tcp/socket.h"
 #include "dataplane/transfer/tcp/wire.h"
 #include "gmock/gmock.h"
+#include "tests/control/observe/count_refused.h"
 #include "tests/control/observe/no_descriptors_left.h"
 #include "tests/dataplane/transfer/conformance.h"
 #include "tests/dataplane/transfer/tcp/tcp_peer.h"
@@ -85,10 +86,12 @@ TEST_F(TcpTest, GarbageIsAnsweredAndTheConnectionClosed) {
 }
 
 TEST_F(TcpTest, AnEnormousHelloIsRefusedByItsLength) {
+  const int64_t before = RefusedSoFar("tcp", "too_long");
   const Head head = HeadOf(MessageType::kHello, 0, uint64_t{1} << 60, 0);
   absl::Status reason = AnswerTo({head.data(), head.size()});
   EXPECT_EQ(reason.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(reason.message()), HasSubstr("1152921504606846976 bytes"));
+  EXPECT_EQ(RefusedSoFar("tcp", "too_long"), before + 1);
 }
 
 TEST_F(TcpTest, AWrongTokenIsRefusedInWords) {
@@ -117,6 +120,7 @@ TEST_F(TcpTest, AHelloMayComeByteByByte) {
 }
 
 TEST_F(TcpTest, ASilentClientIsTurnedAway) {
+  const int64_t before = RefusedSoFar("tcp", "too_late");
   auto listener = StartListener(
       {}, [](const Hello&, std::shared_ptr<SendLink>) { return absl::InternalError("no hello"); },
       {.hello_timeout = std::chrono::milliseconds(1)});
@@ -126,9 +130,11 @@ TEST_F(TcpTest, ASilentClientIsTurnedAway) {
   Peer slow = Peer::Dial((*listener)->address());
   slow.Write(WithPrefix(Encode(AHello())).substr(0, 20));
   EXPECT_TRUE(slow.AtEnd());
+  EXPECT_EQ(RefusedSoFar("tcp", "too_late"), before + 2);
 }
 
 TEST_F(TcpTest, OfTooManyUnauthenticatedClientsTheOldestGoes) {
+  const int64_t before = RefusedSoFar("tcp", "too_many");
   std::vector<std::shared_ptr<SendLink>> links;
   auto listener = StartListener({},
                                 [&](const Hello&, std::shared_ptr<SendLink> link) {
@@ -141,6 +147,7 @@ TEST_F(TcpTest, OfTooManyUnauthenticatedClientsTheOldestGoes) {
   std::vector<Peer> others;
   for (int i = 0; i < 3; ++i) others.push_back(Peer::Dial((*listener)->address()));
   EXPECT_TRUE(first.AtEnd());
+  EXPECT_EQ(RefusedSoFar("tcp", "too_many"), before + 1);
   ExpectOpenTo((*listener)->address());
 }
 
