@@ -133,6 +133,29 @@ class OnABareMachine(unittest.TestCase):
             for process in reversed(processes):
                 process.stop()
 
+    def test_made_credentials_start_a_cluster_with_tls_and_roles(self):
+        penstock, made, processes = "/penstock-bundle/bin/penstock", "/tmp/credentials", []
+        code, _, err = run(penstock, "credentials", "init", made, "--hosts", "localhost")
+        self.assertEqual(code, 0, err)
+        try:
+            dispatcher = Process(bare.parent, "secure-dispatcher", inside(
+                [penstock, "dispatcher", "--config", f"{made}/dispatcher.toml", "--port", "0"]))
+            processes.append(dispatcher)
+            service = "grpcs://localhost:" + dispatcher.wait_until_ready(r"ready at [^ ]*:(\d+)")[1]
+            worker = Process(bare.parent, "secure-worker", inside(
+                [penstock, "worker", "--config", f"{made}/worker.toml", "--dispatcher-address", service,
+                 "--worker-address", "localhost:%port%"]))
+            processes.append(worker)
+            address = worker.wait_until_ready(r"worker ready at (localhost:\d+)")[1]
+            ca = {"PENSTOCK_TLS_CA": f"{made}/ca.pem", "PENSTOCK_DISPATCHER_ADDRESS": service}
+            code, out, err = run(penstock, "status", env={**ca, "PENSTOCK_TOKEN_FILE": f"{made}/operator.token"})
+            self.assertEqual(code, 0, err)
+            self.assertIn(f"{address} ", out)
+            self.assertEqual(run(penstock, "status", env=ca)[0], 1)
+        finally:
+            for process in reversed(processes):
+                process.stop()
+
 
 if __name__ == "__main__":
     build, ucx = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]  # in the form that cmake/bundle.sh takes

@@ -107,9 +107,8 @@ class CommandTest(unittest.TestCase):
         self.assertRegex(out, r"\ndevices (none|cuda \d+\.\d+): (no GPU: |\d+ device)")
 
     def test_every_help_has_an_example(self):
-        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["top"], ["trace"], ["jobs"], ["datasets"], ["auth"], ["journal"],
-                        ["demo"],
-                        ["soak"], ["doctor"]):
+        for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["top"], ["trace"], ["jobs"], ["datasets"],
+                        ["auth"], ["journal"], ["credentials"], ["demo"], ["soak"], ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
             self.assertIn("  penstock ", out, command)

@@ -11,7 +11,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "control/settings/toml_file.h"
+#include "control/sync/random.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -96,6 +98,12 @@ absl::Status Check(const Section& section) {
 }
 
 }  // namespace
+
+std::string MakeToken() {
+  std::string token;
+  for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&token, "%016x", RandomNumber());
+  return token;
+}
 
 std::string TokenDigest(std::string_view token) {
   unsigned char digest[SHA256_DIGEST_LENGTH];

@@ -19,6 +19,8 @@
 
 namespace penstock::control {
 
+// Returns a new token: 64 hexadecimal digits that nobody can guess.
+std::string MakeToken();
 // Returns the token as the file names it: "sha256:" and 64 hexadecimal digits.
 std::string TokenDigest(std::string_view token);
 

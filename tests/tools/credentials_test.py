@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock credentials`: the files that it makes, and a cluster with TLS and roles that uses them (docs/security.md).
+
+    credentials_test.py PENSTOCK [unittest arguments]
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import command_test
+from command_test import BOUND, run
+
+DIGITS = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.csv"
+
+
+def openssl(*args):
+    """Runs the openssl command; returns its output, which includes errors."""
+    done = subprocess.run(["openssl", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=BOUND, check=False)
+    return done.stdout
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.above = pathlib.Path(temporary.name)
+        self.folder = self.above / "made" / "credentials"
+
+    def init(self, *args):
+        return run("credentials", "init", self.folder, *args)
+
+    def make(self, *args):
+        code, out, err = self.init("--hosts", "head,node7,10.0.0.4", *args)
+        self.assertEqual(code, 0, err)
+        return out
+
+    def assert_refused(self, result, code, *words):
+        returncode, _, err = result
+        self.assertEqual(returncode, 1, err)
+        for word in (f"({code})", *words):
+            self.assertIn(str(word), err)
+
+    def read(self, name):
+        return (self.folder / name).read_text()
+
+    def contents(self):
+        return {path.name: path.read_bytes() for path in self.folder.iterdir()}
+
+
+class FilesTest(Folder):
+    def test_only_the_owner_can_read_the_files(self):
+        old = os.umask(0)
+        self.addCleanup(os.umask, old)
+        self.make()
+        self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
+        modes = {path.name: path.stat().st_mode & 0o777 for path in self.folder.iterdir()}
+        self.assertEqual(modes, dict.fromkeys(
+            ["auth.toml", "ca.key", "ca.pem", "dispatcher.key", "dispatcher.pem", "dispatcher.toml", "operator.env",
+             "operator.token", "trainer.token", "trainer.toml", "worker.key", "worker.pem", "worker.toml",
+             "worker.token"], 0o600))
+
+    def test_nothing_is_overwritten(self):
+        self.make()
+        before = self.contents()
+        self.assert_refused(self.init("--hosts", "head"), "ALREADY_EXISTS", self.folder)
+        self.assertEqual(self.contents(), before)
+        self.folder = self.above / "empty"
+        self.folder.mkdir()
+        self.assert_refused(self.init("--hosts", "head"), "ALREADY_EXISTS", self.folder)
+        self.assertEqual(self.contents(), {})
+
+    def test_what_cannot_be_used_is_named_and_nothing_is_made(self):
+        for args, word in ((["--hosts", "head:5050"], "'head:5050'"), (["--hosts", "head,10.0.0.256"], "'10.0.0.256'"),
+                           (["--hosts", "head,[::1]"], "'[::1]'"),
+                           (["--hosts", "head", "--trainer", "a/b"], "'a/b'"),
+                           (["--hosts", "head", "--trainer", "worker"], "'worker'"),
+                           (["--hosts", "head", "--trainer", "dispatcher"], "'dispatcher'"),
+                           (["--hosts", "head", "--trainer", "a", "--trainer", "a"], "'a'")):
+            self.assert_refused(self.init(*args), "INVALID_ARGUMENT", word)
+        for args in ([], ["--hosts", "head", "--days", "0"], ["--hosts", "head", "--days", "3650"]):
+            self.assertEqual(self.init(*args)[0], 2)
+        self.assertFalse(self.folder.parent.exists())
+
+    def test_certificates_name_their_hosts_and_are_signed_by_the_authority(self):
+        self.make("--days", 30)
+        ca = self.folder / "ca.pem"
+        self.assertIn("CA:TRUE", openssl("x509", "-in", ca, "-noout", "-ext", "basicConstraints"))
+        for name in ("dispatcher", "worker"):
+            certificate = self.folder / f"{name}.pem"
+            for check in (["-verify_hostname", "head"], ["-verify_hostname", "node7"], ["-verify_ip", "10.0.0.4"],
+                          ["-verify_hostname", "localhost"], ["-verify_ip", "127.0.0.1"], ["-verify_ip", "::1"]):
+                self.assertIn(": OK", openssl("verify", "-x509_strict", "-CAfile", ca, *check, certificate))
+            self.assertIn("mismatch", openssl("verify", "-CAfile", ca, "-verify_hostname", "node8", certificate))
+            self.assertIn(f"CN = {name}\n", openssl("x509", "-in", certificate, "-noout", "-subject"))
+            self.assertIn("prime256v1", openssl("pkey", "-in", self.folder / f"{name}.key", "-noout", "-text"))
+            for days, word in ((29, "will not expire"), (31, "will expire")):
+                self.assertIn(word, openssl("x509", "-in", certificate, "-checkend", days * 86400))
+        self.assertIn("will not expire", openssl("x509", "-in", ca, "-checkend", 3640 * 86400))
+
+    def test_the_auth_file_contains_no_token(self):
+        self.make("--trainer", "vision", "--trainer", "text")
+        tokens = {path.name: path.read_text().strip() for path in self.folder.glob("*.token")}
+        self.assertEqual(set(tokens), {"worker.token", "operator.token", "vision.token", "text.token"})
+        self.assertEqual(len(set(tokens.values())), 4)
+        for token in tokens.values():
+            self.assertRegex(token, r"^[0-9a-f]{64}$")
+            self.assertNotIn(token, self.read("auth.toml"))
+        self.assertEqual(re.findall(r"^\[(.*)\]\nrole = \"(.*)\"", self.read("auth.toml"), re.M),
+                         [("worker", "worker"), ("operator", "operator"), ("vision", "trainer"), ("text", "trainer")])
+
+    def test_a_folder_with_quotes_in_its_name_is_named_correctly(self):
+        self.folder = self.above / "it's \"quoted\" \\ here"
+        self.make()
+        self.assertIn('\\"quoted\\" \\\\ here/ca.pem"\n', self.read("trainer.toml"))
+        shown = subprocess.run(["sh", "-c", '. "$0" && cat "$PENSTOCK_TLS_CA"', self.folder / "operator.env"],
+                               capture_output=True, text=True, timeout=BOUND, check=True)
+        self.assertEqual(shown.stdout, self.read("ca.pem"))
+
+    def test_the_folder_may_follow_the_options(self):
+        code, _, err = run("credentials", "init", "--hosts", "head", "--trainer", "vision", self.folder)
+        self.assertEqual(code, 0, err)
+        self.assertTrue((self.folder / "vision.toml").exists())
+
+    def test_a_principal_is_added_once(self):
+        self.make()
+        code, _, err = run("credentials", "add", self.folder, "vision", "--namespaces", "vision,tests")
+        self.assertEqual(code, 0, err)
+        self.assertIn('[vision]\nrole = "trainer"\n', self.read("auth.toml"))
+        self.assertIn('namespaces = ["vision", "tests"]\n', self.read("auth.toml"))
+        self.assertEqual((self.folder / "vision.token").stat().st_mode & 0o777, 0o600)
+        self.assertEqual(self.read("vision.toml"), self.read("trainer.toml").replace("trainer.to", "vision.to"))
+        self.assertEqual(run("credentials", "add", self.folder, "rack9", "--role", "worker")[0], 0)
+        self.assertFalse((self.folder / "rack9.toml").exists())
+        before = self.contents()
+        self.assert_refused(run("credentials", "add", self.folder, "vision"), "ALREADY_EXISTS", "auth.toml:", "vision")
+        self.assert_refused(run("credentials", "add", self.folder, "ca"), "INVALID_ARGUMENT", "'ca'")
+        self.assert_refused(run("credentials", "add", self.folder, "rack10", "--role", "worker", "--namespaces", "a"),
+                            "INVALID_ARGUMENT", "namespaces")
+        self.assert_refused(run("credentials", "add", self.above, "vision"), "NOT_FOUND", self.above)
+        self.assertEqual(self.contents(), before)
+
+    def test_renewed_certificates_keep_their_keys_and_hosts(self):
+        self.make("--days", 1)
+        before = self.contents()
+        code, out, err = run("credentials", "renew", self.folder, "--days", 60)
+        self.assertEqual(code, 0, err)
+        self.assertIn("head, node7, 10.0.0.4, localhost", out)
+        after = self.contents()
+        self.assertEqual({name for name in after if after[name] != before[name]}, {"dispatcher.pem", "worker.pem"})
+        worker = self.folder / "worker.pem"
+        self.assertIn("will not expire", openssl("x509", "-in", worker, "-checkend", 59 * 86400))
+        for host, word in (("node7", ": OK"), ("node8", "mismatch")):
+            self.assertIn(word, openssl("verify", "-CAfile", self.folder / "ca.pem", "-verify_hostname", host, worker))
+        self.assertEqual(openssl("x509", "-in", worker, "-noout", "-pubkey"),
+                         openssl("pkey", "-in", self.folder / "worker.key", "-pubout"))
+        self.assertEqual(run("credentials", "renew", self.folder, "--hosts", "head,node8")[0], 0)
+        for host, word in (("node7", "mismatch"), ("node8", ": OK"), ("localhost", ": OK")):
+            self.assertIn(word, openssl("verify", "-CAfile", self.folder / "ca.pem", "-verify_hostname", host, worker))
+
+
+class ClusterTest(Folder):
+    """A dispatcher and a worker that run with the files that were made."""
+
+    def setUp(self):
+        super().setUp()
+        self.bin = pathlib.Path(command_test.PENSTOCK).parent
+        self.data = self.above / "data"
+        self.data.mkdir()
+        subprocess.run([self.bin / "digits_make_shards", DIGITS, self.data, "2"], check=True, timeout=BOUND)
+        self.make()
+        self.dispatcher = self.start("dispatcher", "--config", self.folder / "dispatcher.toml", "--port", 0)
+        self.service = f"grpcs://localhost:{self.dispatcher.port}"
+        self.worker_flags = ["--dispatcher-address", self.service, "--worker-address", "localhost:%port%", "--files-allow",
+                             f"{self.data}/"]
+
+    def start(self, *args):
+        server = command_test.Server(*args)
+        self.addCleanup(server.kill)
+        self.assertTrue(server.line, server.process.stderr.read() if server.process.poll() else "")
+        return server
+
+    def train(self, **env):
+        """Reads the data once, with variables that name files of the folder; returns (exit code, end of the output)."""
+        with tempfile.TemporaryDirectory(dir=self.above) as folder:
+            done = subprocess.run(
+                [self.bin / "digits_trainer", "--service", self.service, "--files", f"{self.data}/*", "--job",
+                 pathlib.Path(folder).name, "--log", f"{folder}/log", "--checkpoint", f"{folder}/state", "--epochs", "1",
+                 "--step-ms", "0", "--protocol", "grpc"],
+                env={**os.environ, **{variable: str(self.folder / name) for variable, name in env.items()}},
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BOUND, check=False)
+            log = pathlib.Path(folder, "log").read_text() if done.returncode == 0 else ""
+        if done.returncode == 0:
+            self.assertTrue(log.endswith("end\n"), log)
+        return done.returncode, done.stdout[-2000:]
+
+    def test_a_trainer_reads_with_its_token_and_is_refused_without(self):
+        self.start("worker", "--config", self.folder / "worker.toml", *self.worker_flags)
+        code, out = self.train(PENSTOCK_CONFIG="trainer.toml")
+        self.assertEqual(code, 0, out)
+        code, out = self.train(PENSTOCK_TLS_CA="ca.pem")
+        self.assertNotEqual(code, 0, out)
+        self.assertIn("token_file", out)
+
+    def test_a_trainer_that_is_added_may_read_at_once(self):
+        self.start("worker", "--config", self.folder / "worker.toml", *self.worker_flags)
+        self.assertEqual(run("credentials", "add", self.folder, "vision")[0], 0)
+        deadline = time.monotonic() + BOUND
+        while True:
+            code, out = self.train(PENSTOCK_CONFIG="vision.toml")
+            if code == 0:
+                break
+            self.assertIn("auth_file does not contain the token", out)  # until the dispatcher looks at the file again
+            self.assertLess(time.monotonic(), deadline, out)
+
+    def test_a_trainers_token_is_no_workers_token(self):
+        code, _, err = run("worker", "--config", self.folder / "worker.toml", "--token-file",
+                           self.folder / "trainer.token", *self.worker_flags)
+        self.assertEqual(code, 1)
+        self.assertIn("(PERMISSION_DENIED)", err)
+
+    def test_an_operator_sees_the_status_and_a_stranger_does_not(self):
+        script = f'. "{self.folder}/operator.env" && "$0" status --dispatcher-address "$1"'
+        done = subprocess.run(["sh", "-c", script, command_test.PENSTOCK, self.service], capture_output=True, text=True,
+                              timeout=BOUND, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("WORKER", done.stdout)
+        self.assert_refused(run("status", "--dispatcher-address", self.service, "--tls-ca", self.folder / "ca.pem"),
+                            "UNAUTHENTICATED", "token_file")
+
+
+if __name__ == "__main__":
+    command_test.PENSTOCK = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of a cluster's credentials, which `penstock credentials` makes and changes:
+// certificates, tokens, the dispatcher's auth_file, and a settings file for each kind of process.
+// docs/security.md lists the files. New files can be read by this user only.
+//
+// Errors name the file. Two commands that change one folder must not run at the same time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "control/protocol/principal.h"
+
+namespace penstock::tools {
+
+// The common names of the certificates, and the names of the files that belong to them.
+inline constexpr char kDispatcher[] = "dispatcher";
+inline constexpr char kWorker[] = "worker";
+inline constexpr char kOperator[] = "operator";
+
+struct ClusterTerms {
+  // The hosts of the dispatcher and of the workers, as clients dial them; the dispatcher's is the
+  // first. "localhost" is added.
+  std::vector<std::string> hosts;
+  std::vector<std::string> trainers;  // names of principals
+  int days = 0;                       // for which certificates are valid
+};
+
+// Makes the folder, and the missing folders above it. AlreadyExists if there is anything at this
+// path. InvalidArgument for a host or a name that cannot be used; nothing is written then.
+absl::Status MakeCredentials(const std::string& folder, const ClusterTerms& terms);
+
+// Adds a principal with a new token to the auth_file, and writes the file of the token, and for a
+// trainer its settings file. AlreadyExists if the principal or one of these files exists.
+absl::Status AddPrincipal(const std::string& folder, const control::Principal& principal);
+
+// Replaces the certificates of the dispatcher and of workers, with the same authority and keys.
+// Without `hosts`, a new certificate is for the hosts of the old one. Returns these hosts.
+absl::StatusOr<std::vector<std::string>> RenewCertificates(const std::string& folder,
+                                                           const std::vector<std::string>& hosts,
+                                                           int days);
+
+}  // namespace penstock::tools
