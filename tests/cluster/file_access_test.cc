@@ -84,7 +84,7 @@ TEST_F(FileAccessTest, AWorkerOnLoopbackReadsWhatItsUserMay) {
   cluster_.AddWorker();
   EXPECT_EQ(Pass(Dataset::TextLine(InData("lines"))), "2");
   EXPECT_EQ(Pass(Dataset::TextLine(InData("lines")).Cache(InCache("c"))), "2");
-  EXPECT_TRUE(fs::exists(InCache("c")));
+  EXPECT_TRUE(fs::exists(InCache("c.partition-1")));
 }
 
 TEST_F(FileAccessTest, AListAppliesOnLoopbackToo) {
@@ -100,17 +100,17 @@ TEST_F(FileAccessTest, AReachableWorkerWritesOnlyInTheCacheFolder) {
   const Dataset lines = Dataset::TextLine(InData("lines"));
   EXPECT_EQ(Pass(lines.Cache(InCache("c"))), "2");
   struct stat about;
-  ASSERT_EQ(::stat(InCache("c").c_str(), &about), 0);
+  ASSERT_EQ(::stat(InCache("c.partition-1").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600);
   EXPECT_EQ(Pass(lines.Cache(InCache("c"))), "2");
   fs::create_symlink(folder_.path() + "/data", InCache("link"));
   for (const std::string& name :
        {InData("c"), InCache("../data/c"), InCache("link/c"), InData("lines")}) {
-    EXPECT_THAT(Pass(lines.Cache(name)),
-                AllOf(HasSubstr("PERMISSION_DENIED"), HasSubstr(name + " is not allowed"),
-                      HasSubstr("set --cache-dir (cache_dir)")));
+    EXPECT_THAT(Pass(lines.Cache(name)), AllOf(HasSubstr("PERMISSION_DENIED"),
+                                               HasSubstr(name + ".partition-1 is not allowed"),
+                                               HasSubstr("set --cache-dir (cache_dir)")));
   }
-  EXPECT_FALSE(fs::exists(InData("c")));
+  EXPECT_FALSE(fs::exists(InData("c.partition-1")));
   EXPECT_EQ(Pass(lines.Cache()), "2") << "a cache in memory needs no folder";
 }
 

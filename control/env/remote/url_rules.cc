@@ -49,7 +49,7 @@ std::optional<std::string> PartOf(CURLU* url, CURLUPart part, unsigned flags = 0
 }  // namespace
 
 std::optional<UrlRules::Name> UrlRules::ParseUrl(const std::string& url) {
-  if (url.find('\0') != std::string::npos) return std::nullopt;
+  if (url.find_first_of(std::string_view("\0\\", 2)) != std::string::npos) return std::nullopt;
   const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
   if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), CURLU_PATH_AS_IS) != CURLUE_OK)
     return std::nullopt;
