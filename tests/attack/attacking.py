@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What attacks share: a Run, which is one attack on one port, and ATTACKS, which lists the attacks.
+
+Each attack is a function of a Run. It draws its inputs from the run's seed until the run's time is over. A peer that refuses or
+closes is the expected answer, so errors of sockets are no failure (Run.connection).
+"""
+import contextlib
+import random
+import time
+from typing import Callable, NamedTuple
+
+import http2
+import links
+import messages
+from ports import PREFACE
+
+MIB = 1 << 20
+
+
+class Run:
+    """One attack on one port: where, from which seed, until when, and the inputs of the last connections."""
+
+    def __init__(self, port, seed, seconds, folder):
+        self.port, self.rng, self.folder = port, random.Random(seed), folder
+        self.until = time.monotonic() + seconds
+        self.connections = self.bytes = 0
+        self._schema = self._last = None
+
+    @property
+    def schema(self):
+        self._schema = self._schema or messages.Schema(self.folder)
+        return self._schema
+
+    def over(self):
+        return time.monotonic() >= self.until
+
+    @property
+    def at_dispatcher(self):
+        return self.port.owner.startswith("dispatcher")
+
+    def sleep(self, seconds):
+        time.sleep(max(0, min(seconds, self.until - time.monotonic())))
+
+    @contextlib.contextmanager
+    def connection(self, patience=2):
+        """A new connection; the end of the `with` block closes it. Errors of the socket end the block."""
+        with contextlib.suppress(OSError), self.port.connect(patience) as peer:
+            self.connections += 1
+            yield peer
+            return
+        self.sleep(0.05)  # after an error another try at once would only burn our own time
+
+    def open(self, count):
+        """Returns up to `count` new connections, which the caller closes."""
+        found = []
+        for _ in range(count):
+            with contextlib.suppress(OSError):
+                found.append(self.port.connect(1))
+                self.connections += 1
+        return found
+
+    def send(self, peer, data):
+        """Sends the data. Keeps it in the run's folder, where the inputs of the last 64 connections stay."""
+        kept = self.folder / f"input-{self.connections % 64:02}"
+        with open(kept, "wb" if self._is_first(kept) else "ab") as out:
+            out.write(data[:MIB])
+        self.bytes += len(data)
+        peer.sendall(data)
+
+    def _is_first(self, kept):
+        before, self._last = self._last, (kept, self.connections)
+        return before != self._last
+
+
+class Attack(NamedTuple):
+    name: str
+    run: Callable
+    kinds: tuple  # of ports
+    bound_mib: int  # how much the resident memory of the attacked process may grow meanwhile
+
+
+ATTACKS = {}
+
+
+def attack(*kinds, bound_mib=64):
+    """Lists a function as an attack on ports of these kinds. 64 MiB: 64 strangers, 1 MiB each (docs/security.md)."""
+
+    def listed(function):
+        ATTACKS[function.__name__] = Attack(function.__name__, function, kinds, bound_mib)
+        return function
+
+    return listed
+
+
+def attacks_of(kind):
+    return [one for one in ATTACKS.values() if kind in one.kinds]
+
+
+def beginning(rng, kind):
+    """Returns the bytes with which an honest client of that kind of port begins."""
+    if kind == "grpc":
+        call = http2.call_headers("/penstock.control.wire.Dispatcher/GetVersion")
+        return PREFACE + http2.frame(http2.SETTINGS) + http2.frame(http2.HEADERS, http2.END_HEADERS, 1, call)
+    if kind == "pages":
+        return b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nUser-Agent: test\r\n\r\n"
+    if kind == "tcp":
+        return links.over_tcp(links.hello())
+    if kind == "shm":
+        return links.packet(links.GREETING, 1, len(links.hello()), 0, links.hello())
+    return rng.randbytes(64)
