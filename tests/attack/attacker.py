@@ -15,6 +15,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
 
 import attacks_any  # noqa: E402, F401: these list their attacks
+import attacks_bombs  # noqa: E402, F401
 import attacks_definitions  # noqa: E402, F401
 import attacks_grpc  # noqa: E402, F401
 import attacks_links  # noqa: E402, F401
@@ -36,7 +37,8 @@ def main():
     folder.mkdir(exist_ok=True)
     run = Run(Port(args.owner, args.kind, args.address), args.seed, args.seconds, folder)
     ATTACKS[args.attack].run(run)
-    print(json.dumps({"connections": run.connections, "bytes": run.bytes, "cpu_s": round(time.process_time(), 3)}))
+    print(json.dumps({"connections": run.connections, "bytes": run.bytes, "received": run.received,
+                      "cpu_s": round(time.process_time(), 3)}))
 
 
 if __name__ == "__main__":

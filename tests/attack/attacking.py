@@ -6,6 +6,7 @@ closes is the expected answer, so errors of sockets are no failure (Run.connecti
 """
 import contextlib
 import random
+import socket
 import time
 from typing import Callable, NamedTuple
 
@@ -23,7 +24,7 @@ class Run:
     def __init__(self, port, seed, seconds, folder):
         self.port, self.rng, self.folder = port, random.Random(seed), folder
         self.until = time.monotonic() + seconds
-        self.connections = self.bytes = 0
+        self.connections = self.bytes = self.received = 0
         self._schema = self._last = None
 
     @property
@@ -43,12 +44,18 @@ class Run:
 
     @contextlib.contextmanager
     def connection(self, patience=2):
-        """A new connection; the end of the `with` block closes it. Errors of the socket end the block."""
-        with contextlib.suppress(OSError), self.port.connect(patience) as peer:
-            self.connections += 1
+        """A new connection; the end of the `with` block closes it. Errors of sockets end the block, and nothing else."""
+        with contextlib.suppress(OSError), self._connected(patience) as peer:
             yield peer
-            return
-        self.sleep(0.05)  # after an error another try at once would only burn our own time
+
+    def _connected(self, patience):
+        try:
+            peer = self.port.connect(patience)
+        except OSError:
+            self.sleep(0.05)  # another try at once would only burn our own time
+            return socket.socket()  # not connected: the first use of it is an error
+        self.connections += 1
+        return peer
 
     def open(self, count):
         """Returns up to `count` new connections, which the caller closes."""
@@ -76,17 +83,22 @@ class Attack(NamedTuple):
     name: str
     run: Callable
     kinds: tuple  # of ports
-    bound_mib: int  # how much the resident memory of the attacked process may grow meanwhile
+    owner: str  # attack only the ports of servers whose names begin so
+    bound_mib: int  # by which the resident memory of a server may grow meanwhile
+
+    def ports(self, among):
+        """Returns the ports that it attacks."""
+        return [port for port in among if port.kind in self.kinds and port.owner.startswith(self.owner)]
 
 
 ATTACKS = {}
 
 
-def attack(*kinds, bound_mib=64):
+def attack(*kinds, owner="", bound_mib=64):
     """Lists a function as an attack on ports of these kinds. 64 MiB: 64 strangers, 1 MiB each (docs/security.md)."""
 
     def listed(function):
-        ATTACKS[function.__name__] = Attack(function.__name__, function, kinds, bound_mib)
+        ATTACKS[function.__name__] = Attack(function.__name__, function, kinds, owner, bound_mib)
         return function
 
     return listed

@@ -3,6 +3,7 @@
 import collections
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -149,6 +150,9 @@ class Cluster:
                            dispatcher_flags=["--metrics-port", 0])
         for _ in range(2):
             self.fleet.start_worker()
+        if args.descriptors:
+            for process in self.fleet.all:
+                resource.prlimit(process.child.pid, resource.RLIMIT_NOFILE, (args.descriptors, args.descriptors))
         self.servers = [Server(process) for process in self.fleet.all]
         self.ports = [port for server in self.servers for port in ports_of(server.name, server.process.child.pid)]
         self._check_kinds(args.ucx)
@@ -187,13 +191,13 @@ class Cluster:
 class Attacker:
     """An attack on one port, as a process with the lowest claim to the CPU."""
 
-    def __init__(self, attack, port, seed, seconds, folder):
+    def __init__(self, attack, port, seed, seconds, folder, environment):
         self.port, self.seed, self.folder = port, seed, folder
         program_file = pathlib.Path(__file__).parent / "attacker.py"
         self.command = [sys.executable, str(program_file), attack.name, port.owner, port.kind, port.address,
                         "--seed", str(seed), "--seconds", str(seconds), "--folder", str(folder)]
-        self.child = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.patience = seconds + 60
+        self.child = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        self.patience = seconds + 300
 
     def report(self):
         """Returns its last line. Failed if it did not end well: then the suite itself has a fault."""

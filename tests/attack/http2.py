@@ -60,6 +60,7 @@ class Connection:
         self.windows = {}  # as `window`, by stream
         self.answers = {}  # bytes of DATA, by stream
         self.ended = set()  # streams
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         settings = struct.pack(">HI", 4, WIDE - 1)
         peer.sendall(PREFACE + frame(SETTINGS, payload=settings) + frame(WINDOW, payload=struct.pack(">I", WIDE)))
 

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How much of its throughput an honest trainer keeps under each attack, beside a spinner that uses as much CPU as the attackers.
+
+Windows alternate: the attack, then as many spinners as there were attackers, each with the CPU time that its attacker took. A pair's
+ratio is the trainer's throughput in the first window by that in the second. Pairs beside which other programs of the machine took
+more than --foreign cores are dropped. By hand, on a quiet machine: it measures speed, so it is no test.
+
+    tests/attack/throughput.py --attacks idle_connections,wrong_tokens --pairs 7
+"""
+import bisect
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+
+import program  # noqa: E402
+import attack  # noqa: E402, F401: lists the attacks
+from attacking import ATTACKS  # noqa: E402
+from cluster import Attacker, Cluster  # noqa: E402
+
+WARM_UP = 1.0  # seconds between the start of attackers and the window
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+SPINNER = """
+import sys, time
+share, until = float(sys.argv[1]), time.monotonic() + float(sys.argv[2])
+while time.monotonic() < until:
+    begun = time.process_time()
+    while time.process_time() - begun < 0.01 * share:
+        pass
+    time.sleep(0.01 * max(0, 1 - share))
+"""
+
+
+def busy_s():
+    """Returns the CPU time that all programs of this machine have used, without interrupts."""
+    user, nice, system = pathlib.Path("/proc/stat").read_text().split()[1:4]
+    return (int(user) + int(nice) + int(system)) / TICKS_PER_S
+
+
+class Bench:
+    def __init__(self, args, cluster, folder):
+        self.args, self.cluster, self.folder = args, cluster, folder
+        self.trainer = cluster.fleet.start("trainer", args.bin / "soak_trainer", "--service", cluster.fleet.service,
+                                           "--protocol", args.honest, "--window", 16, "--commit-every", 500)
+        self.log = folder / "honest.log"
+        self.trainer.expect(f"open honest {1 << 40} {args.words} {self.log} {folder / 'honest.state'}", "open")
+        self.trainer.say("all")
+        self.environment = {**os.environ, "PYTHONPATH": str(args.bin.parent / "python")}
+
+    def _ours_s(self):
+        children = os.times()
+        return (sum(server.cpu_s() for server in self.cluster.servers) + self._trainer_s()
+                + children.user + children.system + children.children_user + children.children_system)
+
+    def _trainer_s(self):
+        fields = pathlib.Path(f"/proc/{self.trainer.child.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+    def _window(self, finish):
+        """Returns the window from now + WARM_UP for --seconds, after finish(); and the foreign cores beside it."""
+        begun, busy, ours = time.time(), busy_s(), self._ours_s()
+        result = finish()
+        took = time.time() - begun
+        foreign = (busy_s() - busy - (self._ours_s() - ours)) / took
+        return (begun + WARM_UP, begun + WARM_UP + self.args.seconds), foreign, result
+
+    def attack(self, one, seed):
+        lasts = WARM_UP + self.args.seconds
+        attackers = [Attacker(one, port, seed + i, lasts, self.folder / f"attacker-{i}", self.environment)
+                     for i, port in enumerate(one.ports(self.cluster.ports))]
+        window, foreign, reports = self._window(lambda: [json.loads(attacker.report()) for attacker in attackers])
+        return window, foreign, [report["cpu_s"] / lasts for report in reports]
+
+    def spin(self, shares):
+        lasts = WARM_UP + self.args.seconds
+        spinners = [subprocess.Popen([sys.executable, "-c", SPINNER, str(share), str(lasts)]) for share in shares]
+        return self._window(lambda: [spinner.wait() for spinner in spinners])[:2]
+
+    def pairs(self, one):
+        """Returns --pairs pairs of windows of that attack."""
+        found = []
+        for seed in range(self.args.pairs):
+            attacked, foreign, shares = self.attack(one, 100 * seed)
+            spun, more = self.spin(shares)
+            found.append((attacked, spun, max(foreign, more), sum(shares)))
+        return found
+
+    def read_at(self):
+        """Ends the trainer. Returns the times at which it read elements, in seconds since 1970."""
+        self.trainer.kill()
+        with open(self.log, "rb") as log:
+            return [int(line.rsplit(b" ", 1)[1]) / 1e6 for line in log if line[:1].isdigit()]
+
+
+def report(name, pairs, read, most_foreign):
+    def rate(window):
+        begin, end = window
+        return (bisect.bisect(read, end) - bisect.bisect(read, begin)) / (end - begin)
+
+    good = [pair for pair in pairs if pair[2] <= most_foreign]
+    if not good:
+        print(f"{name}: no pair had less than {most_foreign} foreign cores: {[round(pair[2], 2) for pair in pairs]}", flush=True)
+        return
+    ratios = [rate(attacked) / max(1, rate(spun)) for attacked, spun, _, _ in good]
+    print(f"{name}: ratio={statistics.median(ratios):.3f} worst={min(ratios):.3f} pairs={len(good)} "
+          f"attackers_cores={statistics.median(pair[3] for pair in good):.2f} "
+          f"elements_per_s={statistics.median(rate(pair[0]) for pair in good):.0f} "
+          f"beside_spinner={statistics.median(rate(pair[1]) for pair in good):.0f}", flush=True)
+
+
+def run(args, folder, found):
+    with Cluster(args, folder) as cluster:
+        bench = Bench(args, cluster, folder)
+        measured = {}
+        for name in args.attacks:
+            measured[name] = bench.pairs(ATTACKS[name])
+            cluster.check_alive()
+            found.attacks += 1
+        read = bench.read_at()
+        for name, pairs in measured.items():
+            report(name, pairs, read, args.foreign)
+
+
+def main():
+    parser = program.parser(__doc__)
+    parser.add_argument("--seconds", type=float, default=3, help="of a window")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--attacks", type=lambda text: text.split(","), default=list(ATTACKS))
+    parser.add_argument("--honest", default="tcp", help="protocol of the trainer")
+    parser.add_argument("--words", type=int, default=2000, help="largest element, in words of eight bytes")
+    parser.add_argument("--foreign", type=float, default=0.12, help="most cores of other programs in a window")
+    parser.add_argument("--descriptors", type=int, default=0, help="limit of each server; 0: as it is")
+    parser.add_argument("--ucx", action="store_true", help="with ucx over tcp")
+    program.conclude(parser.parse_args(), run, attacks=0)
+
+
+if __name__ == "__main__":
+    main()
