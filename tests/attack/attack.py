@@ -27,7 +27,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
 import program  # noqa: E402
 from fleet import Failed  # noqa: E402
-import attacks_any  # noqa: E402, F401: these list their attacks
+import attacks_admitted  # noqa: E402, F401: these list their attacks
+import attacks_any  # noqa: E402, F401
 import attacks_bombs  # noqa: E402, F401
 import attacks_definitions  # noqa: E402, F401
 import attacks_grpc  # noqa: E402, F401

@@ -14,7 +14,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "soak"))
 
-import attacks_any  # noqa: E402, F401: these list their attacks
+import attacks_admitted  # noqa: E402, F401: these list their attacks
+import attacks_any  # noqa: E402, F401
 import attacks_bombs  # noqa: E402, F401
 import attacks_definitions  # noqa: E402, F401
 import attacks_grpc  # noqa: E402, F401

@@ -118,5 +118,5 @@ def beginning(rng, kind):
     if kind == "tcp":
         return links.over_tcp(links.hello())
     if kind == "shm":
-        return links.packet(links.GREETING, 1, len(links.hello()), 0, links.hello())
+        return links.packet(links.GREETING, links.SHM_VERSION, len(links.hello()))
     return rng.randbytes(64)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks on the gRPC ports of dispatchers and workers, and clients with wrong tokens at every port that asks for one."""
+import os
 import time
 
 import http2
@@ -121,7 +122,9 @@ def wrong_tokens(run):
                 run.send(peer, links.over_tcp(links.hello(token, iteration=number)))
             elif run.port.kind == "shm":
                 hello = links.hello(token, iteration=number)
-                run.send(peer, links.packet(links.GREETING, 1, len(hello), 0, hello))
+                made = links.control_segment(hello)
+                links.send_packet(peer, links.packet(links.GREETING, links.SHM_VERSION, len(hello)), [made])
+                os.close(made)
             else:
                 _call_with_token(run, peer, token, number)
                 continue

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks on the ports of tcp and the sockets of shm."""
-import array
 import contextlib
 import os
-import socket
 
 import links
 import messages
@@ -47,7 +45,7 @@ def strange_packets(run):
             for _ in range(rng.randrange(1, 6)):
                 kind = rng.choice((links.GREETING, links.SEGMENT, links.LEAVE, links.MAPPED, links.RING, 16, 17, 20, 99))
                 text = rng.choice((b"", links.hello(), rng.randbytes(100), bytes(16 << 10)))
-                a, b, c = (rng.choice((0, 1, len(text), messages.random_number(rng))) for _ in range(3))
+                a, b, c = (rng.choice((0, 1, 2, len(text), len(links.hello()), messages.random_number(rng))) for _ in range(3))
                 _send_with_descriptors(run, peer, links.packet(kind, a, b, c, text))
             peer.recv(100)
 
@@ -60,11 +58,13 @@ def _send_with_descriptors(run, peer, data):
             given.append(_a_descriptor(run.rng))
             held.callback(os.close, given[-1])
         run.bytes += len(data)
-        peer.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", given))] if given else [])
+        links.send_packet(peer, data, given)
 
 
 def _a_descriptor(rng):
-    kind = rng.randrange(4)
+    kind = rng.randrange(5)
+    if kind == 4:
+        return links.control_segment(links.hello())
     if kind == 0:
         return os.open("/dev/null", os.O_RDWR)
     if kind == 1:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bytes of links, which carry elements: messages (dataplane/transfer/message.h), and their form over tcp and shm."""
+import array
+import fcntl
+import os
+import socket
 import struct
 
 from messages import TREE, mutated
@@ -8,6 +12,10 @@ HELLO, UPDATE, GOODBYE, JOIN = 1, 2, 3, 4  # MessageType
 PACKET_MAGIC = 0x314D5350  # dataplane/transfer/shm/socket.cc
 GREETING, SEGMENT, LEAVE, MAPPED, RING = 1, 2, 3, 4, 32  # PacketKind
 LINK_METHOD = "/penstock.Transfer/Link"
+SHM_VERSION = 2  # dataplane/transfer/shm/send_end.h
+TO_WORKER, WORDS, CONTROL_BYTES = 8448, 256, 17408  # places in ControlMemory (dataplane/transfer/shm/channel.h, ring.h)
+PAGE = 4096
+F_ADD_SEALS, SHRINK, GROW = 1033, 2, 4  # linux/fcntl.h
 
 
 def _table():
@@ -48,6 +56,20 @@ def over_tcp(message, length=None):
 def packet(kind, a=0, b=0, c=0, text=b"", magic=PACKET_MAGIC):
     """Returns a packet of shm."""
     return struct.pack("<IIQQQ", magic, kind, a, b, c) + text
+
+
+def send_packet(peer, data, descriptors):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+    peer.sendmsg([data], rights)
+
+
+def control_segment(greeting):
+    """Returns a descriptor of the memory with which a client of shm greets, with this hello in it. The caller closes it."""
+    made = os.memfd_create("penstock", os.MFD_ALLOW_SEALING)
+    data = bytes(CONTROL_BYTES) + greeting
+    os.pwrite(made, data + bytes(-len(data) % PAGE), 0)
+    fcntl.fcntl(made, F_ADD_SEALS, SHRINK | GROW)
+    return made
 
 
 def recorded():
