@@ -8,13 +8,14 @@ the ports of its kinds at once. Meanwhile and afterwards:
 - no server ends, and the honest jobs have each element exactly once;
 - the resident memory of each server grows by no more than the attack's bound (attacking.py);
 - each status page answers within --patience;
-- the descriptors of each server are back within 15 s.
+- the descriptors of each server are back within 15 s, and each port serves new clients.
 
 The program has one lap of attacks, or laps for --seconds. Each lap has its own seed. After a failure the folder has the last
 inputs of each attacker. Prints a line for each attack; the last line reports the result.
 
     tests/attack/attack.py --seconds 3600 --seed 5                # an hour
     tests/attack/attack.py --attacks random_messages --each 60
+    tests/attack/attack.py --attacks idle_connections --each 10 --descriptors 1024
 """
 import json
 import os
@@ -75,6 +76,7 @@ class Siege:
             honest.check()
         growth = {server.name: server.peak() - before[server.name] for server in self.cluster.servers}
         self.cluster.await_descriptors(self.baseline, one.name)
+        self.cluster.await_service(one.name)
         totals = {key: round(sum(report[key] for report in reports), 1) for key in reports[0]} if reports else {}
         print(f"{one.name}: seconds={took:.1f} ports={len(reports)} {' '.join(f'{k}={v}' for k, v in totals.items())} "
               f"page_s={pages.worst:.2f} "
@@ -144,7 +146,7 @@ def main():
     parser.add_argument("--step-us", type=int, default=200, help="microseconds of a training step")
     parser.add_argument("--patience", type=float, default=1, help="seconds for a status page's answer")
     parser.add_argument("--ucx", action="store_true", help="with ucx over tcp; docs/security.md says why it is left out")
-    parser.add_argument("--descriptors", type=int, default=0, help="limit of each server; 0: as it is")
+    parser.add_argument("--descriptors", type=int, default=8192, help="most descriptors of each server")
     parser.add_argument("--go-on", action="store_true", help="print failures of bounds and go on")
     program.conclude(parser.parse_args(), run, attacks=0, laps=0, jobs=0, failures=0)
 

@@ -7,6 +7,7 @@ closes is the expected answer, so errors of sockets are no failure (Run.connecti
 import contextlib
 import random
 import socket
+import struct
 import time
 from typing import Callable, NamedTuple
 
@@ -119,4 +120,5 @@ def beginning(rng, kind):
         return links.over_tcp(links.hello())
     if kind == "shm":
         return links.packet(links.GREETING, links.SHM_VERSION, len(links.hello()))
-    return rng.randbytes(64)
+    # UCX's number, then a request for a connection (src/uct/tcp/tcp.h) of random bytes.
+    return struct.pack("<QB", 0xCAFEBABE12345678, rng.choice((1, 2, 4, 8, 16, 32))) + rng.randbytes(rng.choice((8, 40, 64)))

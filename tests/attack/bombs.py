@@ -4,8 +4,8 @@
 
     tests/attack/bombs.py gzip_lines --service grpc://localhost:5050 --folder /data/strangers
 
-makes the bomb in the folder and reads it with a job of its own, as a stranger would. Prints how the reading ended. Needs the Python
-package of the build."""
+makes the bomb in the folder and reads it with a job of its own, as a stranger would. Prints how the reading ended. Needs the
+Python package of the build."""
 import argparse
 import gzip
 import pathlib

@@ -12,7 +12,7 @@ import urllib.request
 
 import program  # noqa: F401: finds fleet
 from fleet import Failed, Fleet, differences_of, history
-from ports import KINDS, ports_of
+from ports import KINDS, kind_of, ports_of
 
 MIB = 1 << 20
 SETTLE = 15  # seconds within which descriptors are back
@@ -150,9 +150,9 @@ class Cluster:
                            dispatcher_flags=["--metrics-port", 0])
         for _ in range(2):
             self.fleet.start_worker()
-        if args.descriptors:
-            for process in self.fleet.all:
-                resource.prlimit(process.child.pid, resource.RLIMIT_NOFILE, (args.descriptors, args.descriptors))
+        for process in self.fleet.all:
+            _, hard = resource.prlimit(process.child.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(process.child.pid, resource.RLIMIT_NOFILE, (min(args.descriptors, hard), hard))
         self.servers = [Server(process) for process in self.fleet.all]
         self.ports = [port for server in self.servers for port in ports_of(server.name, server.process.child.pid)]
         self._check_kinds(args.ucx)
@@ -174,6 +174,16 @@ class Cluster:
     def check_alive(self):
         for server in self.servers:
             server.check_alive()
+
+    def await_service(self, what):
+        """Waits until each port speaks its protocol with new clients. Failed after SETTLE seconds."""
+        until = time.monotonic() + SETTLE
+        for port in self.ports:
+            while kind_of(port.address) != port.kind:
+                self.check_alive()
+                if time.monotonic() > until:
+                    raise Failed(f"{SETTLE} s after {what} the {port.kind} port {port.address} of {port.owner} serves no client")
+                time.sleep(0.2)
 
     def await_descriptors(self, most, what):
         """Waits until no server has more descriptors than `most` says: {name: count}. Failed after SETTLE seconds."""

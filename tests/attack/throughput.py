@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much of its throughput an honest trainer keeps under each attack, beside a spinner that uses as much CPU as the attackers.
 
-Windows alternate: the attack, then as many spinners as there were attackers, each with the CPU time that its attacker took. A pair's
-ratio is the trainer's throughput in the first window by that in the second. Pairs beside which other programs of the machine took
-more than --foreign cores are dropped. By hand, on a quiet machine: it measures speed, so it is no test.
+Windows alternate: the attack, then as many spinners as there were attackers, each with the CPU time that its attacker took. The
+ratio of a pair is the trainer's throughput in the first window by that in the second. A pair is dropped if other programs took
+more than --foreign cores beside it. By hand, on a quiet machine: it measures speed, so it is no test.
 
     tests/attack/throughput.py --attacks idle_connections,wrong_tokens --pairs 7
 """
@@ -135,7 +135,7 @@ def main():
     parser.add_argument("--honest", default="tcp", help="protocol of the trainer")
     parser.add_argument("--words", type=int, default=2000, help="largest element, in words of eight bytes")
     parser.add_argument("--foreign", type=float, default=0.12, help="most cores of other programs in a window")
-    parser.add_argument("--descriptors", type=int, default=0, help="limit of each server; 0: as it is")
+    parser.add_argument("--descriptors", type=int, default=8192, help="most descriptors of each server")
     parser.add_argument("--ucx", action="store_true", help="with ucx over tcp")
     program.conclude(parser.parse_args(), run, attacks=0)
 
