@@ -8,7 +8,8 @@ the ports of its kinds at once. Meanwhile and afterwards:
 - no server ends, and the honest jobs have each element exactly once;
 - the resident memory of each server grows by no more than the attack's bound (attacking.py);
 - each status page answers within --patience;
-- the descriptors of each server are back within 15 s, and each port serves new clients.
+- the descriptors of each server are back within 15 s, and each port serves new clients;
+- the second half of many laps leaves no more memory in use than the first half.
 
 The program has one lap of attacks, or laps for --seconds. Each lap has its own seed. After a failure the folder has the last
 inputs of each attacker. Prints a line for each attack; the last line reports the result.
@@ -38,7 +39,8 @@ from attacking import ATTACKS, attacks_of  # noqa: E402
 from cluster import MIB, SETTLE, Attacker, Cluster, Honest, Pages  # noqa: E402, F401
 
 SPARE_DESCRIPTORS = 24  # by which honest readers, who come and go, change the count
-MOST_GROWTH = 64  # MiB of resident memory that a server may gain after its first lap
+MOST_GROWTH = 64  # MiB by which the second half of the laps may exceed the first half
+LAPS_THAT_SHOW_GROWTH = 4
 
 
 class Siege:
@@ -46,6 +48,7 @@ class Siege:
 
     def __init__(self, args, cluster, folder, found):
         self.args, self.cluster, self.folder, self.found = args, cluster, folder, found
+        self.resident = []  # after each lap: MiB by server
         self.honest = [Honest(cluster.fleet, protocol, args.count, 100, args.step_us) for protocol in args.honest]
         # The bombs use the package of the build; no attacker should slow the machine down.
         self.environment = {**os.environ, "PYTHONPATH": str(args.bin.parent / "python")}
@@ -95,19 +98,23 @@ class Siege:
         self.found.failures += 1
         print(f"FAILURE {why}", flush=True)
 
-    def finish(self, after_first_lap):
-        """The honest jobs end exactly. The servers hold what they held after the first lap."""
+    def end_lap(self):
+        self.found.laps += 1
+        self.resident.append({server.name: server.resident() for server in self.cluster.servers})
+
+    def finish(self):
+        """The honest jobs end exactly. The servers have their descriptors, and did not grow from lap to lap."""
         for honest in self.honest:
             honest.finish()
             self.found.jobs += honest.jobs
             honest.trainer.kill()
         self.cluster.await_descriptors(self.baseline, "all attacks")
         for server in self.cluster.servers:
-            grown = server.resident() - after_first_lap[server.name]
-            print(f"{server.name}: {server.resident():.0f} MiB, of which {grown:.0f} since the first lap; "
-                  f"{server.descriptors()} descriptors", flush=True)
-            if grown > MOST_GROWTH:
-                self._fail(f"{server.name} holds {grown:.0f} MiB more than after the first lap")
+            laps = [lap[server.name] for lap in self.resident]
+            print(f"{server.name}: MiB after each lap {','.join(f'{mib:.0f}' for mib in laps)}", flush=True)
+            half = len(laps) // 2
+            if len(laps) >= LAPS_THAT_SHOW_GROWTH and (grown := max(laps[half:]) - max(laps[:half])) > MOST_GROWTH:
+                self._fail(f"{server.name} had {grown:.0f} MiB more in the second half of the laps than in the first")
 
 
 def run(args, folder, found):
@@ -126,10 +133,8 @@ def run(args, folder, found):
                     siege.attack(one, rng.getrandbits(32))
                 except Failed as failure:
                     raise Failed(f"in {one.name} of the lap with seed {lap_seed}: {failure}")
-            if found.laps == 0:
-                after_first_lap = {server.name: server.resident() for server in cluster.servers}
-            found.laps += 1
-        siege.finish(after_first_lap)
+            siege.end_lap()
+        siege.finish()
 
 
 def main():

@@ -64,7 +64,7 @@ def definitions(rng):
             yield chain(size, b"Prefetch", attr_int(b"buffer_size", 1 << 20))
             yield chain(size, b"Shuffle", attr_int(b"buffer_size", 1 << 40), again, version=2)
             yield nested_spec(rng.choice((50, 99, 101, 10_000)))
-            yield long_function(size)
+            yield long_function(min(size, 20_000))
         yield chain(1, b"Batch", attr_int(b"batch_size", 1 << 62), remainder)
         yield chain(30, b"Repeat", attr_int(b"count", 1 << 62))
 

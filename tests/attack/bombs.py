@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and values that are small and become huge when a worker reads them.
 
-    tests/attack/bombs.py gzip_lines --service grpc://localhost:5050 --folder /data/strangers
+    tests/attack/bombs.py gzip_lines huge_record --service grpc://localhost:5050 --folder /data/strangers
 
-makes the bomb in the folder and reads it with a job of its own, as a stranger would. Prints how the reading ended. Needs the
-Python package of the build."""
+makes each bomb in the folder, reads it with a job of its own, as a stranger would, and empties the folder. Prints how the
+readings ended. Needs the Python package of the build."""
 import argparse
 import gzip
 import pathlib
@@ -87,8 +87,11 @@ def _masked_crc(data):
 
 @bomb
 def fixed_length(ps, folder):
-    """Records of 2^62 bytes."""
-    return ps.FixedLengthRecordDataset(saved(folder, "fixed", bytes(1000)), 1 << 62)
+    """A record of 4 GiB, in a sparse file."""
+    path = folder / "fixed"
+    with open(path, "wb") as out:
+        out.truncate(4 * GIB)
+    return ps.FixedLengthRecordDataset(str(path), 4 * GIB)
 
 
 # --- images ----------------------------------------------------------------------------
@@ -137,8 +140,8 @@ def jpeg_by_header(ps, folder):
 
 @bomb
 def jpeg_of_scans(ps, folder):
-    """A progressive image of 8000 x 8000 with 2,000 scans, each of which visits all blocks."""
-    return ps.Dataset.from_tensors(jpeg(8000, 8000, scans=2000)).map(ps.ops.decode_jpeg)
+    """A progressive image of 4000 x 4000 with 1,000 scans, each of which visits all blocks."""
+    return ps.Dataset.from_tensors(jpeg(4000, 4000, scans=1000)).map(ps.ops.decode_jpeg)
 
 
 # --- arrays and archives -----------------------------------------------------------------
@@ -246,27 +249,36 @@ def huge_cache(ps, folder):
     return _large_elements(ps).cache().skip(999)
 
 
+def read(ps, name, args):
+    """Reads a few elements of that bomb. Returns their number, and how the reading ended."""
+    begun, read_of_it = time.monotonic(), 0
+    try:
+        data = {**BOMBS, **BUFFERS}[name](ps, args.folder)
+        job = f"bomb-{uuid.uuid4()}"
+        for _ in data.distribute("parallel_epochs", args.service, job_name=job, data_transfer_protocol="tcp"):
+            read_of_it += 1
+            if read_of_it == MOST_ELEMENTS or time.monotonic() > begun + args.seconds:
+                break
+    except ps.errors.Error as error:
+        return read_of_it, f"{type(error).__name__}: {error}"
+    return read_of_it, "no error"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bomb", choices=[*BOMBS, *BUFFERS])
+    parser.add_argument("bombs", nargs="+", choices=[*BOMBS, *BUFFERS])
     parser.add_argument("--service", required=True)
     parser.add_argument("--folder", type=pathlib.Path, required=True)
-    parser.add_argument("--seconds", type=float, default=10, help="end the reading after so long")
+    parser.add_argument("--seconds", type=float, default=10, help="end the reading of one after so long")
     args = parser.parse_args()
     import penstock as ps
 
-    begun, read = time.monotonic(), 0
-    try:
-        data = {**BOMBS, **BUFFERS}[args.bomb](ps, args.folder)
-        name = f"bomb-{uuid.uuid4()}"
-        for _ in data.distribute("parallel_epochs", args.service, job_name=name, data_transfer_protocol="tcp"):
-            read += 1
-            if read == MOST_ELEMENTS or time.monotonic() > begun + args.seconds:
-                break
-        ended = "end"
-    except Exception as error:  # pylint: disable=broad-except
-        ended = f"{type(error).__name__}: {error}"
-    print(f"{args.bomb}: elements={read} seconds={time.monotonic() - begun:.1f} {ended[:300]}", flush=True)
+    for name in args.bombs:
+        begun = time.monotonic()
+        elements, ended = read(ps, name, args)
+        print(f"{name}: elements={elements} seconds={time.monotonic() - begun:.1f} {ended[:300]}", flush=True)
+        for path in args.folder.iterdir():
+            path.unlink()
 
 
 if __name__ == "__main__":
