@@ -35,6 +35,7 @@ import attacks_bombs  # noqa: E402, F401
 import attacks_definitions  # noqa: E402, F401
 import attacks_grpc  # noqa: E402, F401
 import attacks_links  # noqa: E402, F401
+import attacks_sessions  # noqa: E402, F401
 from attacking import ATTACKS, attacks_of  # noqa: E402
 from cluster import MIB, SETTLE, Attacker, Cluster, Honest, Pages  # noqa: E402, F401
 
@@ -58,6 +59,7 @@ class Siege:
         """Runs one attack on all ports of its kinds. Failed if anything that must hold does not."""
         servers = self.cluster.servers
         before = {server.name: server.resident() for server in servers}
+        cpu = sum(server.cpu_s() for server in servers)
         for server in servers:
             server.reset_peak()
         pages = Pages([port for port in self.cluster.ports if port.kind == "pages"], self.args.patience)
@@ -65,7 +67,8 @@ class Siege:
         reports = self._run(one, seed)
         took = time.monotonic() - begun
         pages.finish()
-        self._check(one, before, pages, reports, took)
+        cpu = sum(server.cpu_s() for server in servers) - cpu
+        self._check(one, before, pages, reports, {"seconds": round(took, 1), "servers_cpu_s": round(cpu, 1)})
 
     def _run(self, one, seed):
         ports = one.ports(self.cluster.ports)
@@ -73,15 +76,15 @@ class Siege:
                      for i, port in enumerate(ports)]
         return [json.loads(attacker.report()) for attacker in attackers]
 
-    def _check(self, one, before, pages, reports, took):
+    def _check(self, one, before, pages, reports, spent):
         self.cluster.check_alive()
         for honest in self.honest:
             honest.check()
         growth = {server.name: server.peak() - before[server.name] for server in self.cluster.servers}
         self.cluster.await_descriptors(self.baseline, one.name)
         self.cluster.await_service(one.name)
-        totals = {key: round(sum(report[key] for report in reports), 1) for key in reports[0]} if reports else {}
-        print(f"{one.name}: seconds={took:.1f} ports={len(reports)} {' '.join(f'{k}={v}' for k, v in totals.items())} "
+        spent.update({key: round(sum(report[key] for report in reports), 1) for key in reports[0]})
+        print(f"{one.name}: ports={len(reports)} {' '.join(f'{key}={value}' for key, value in spent.items())} "
               f"page_s={pages.worst:.2f} "
               f"growth_mib={','.join(f'{mib:.0f}' for mib in growth.values())} "
               f"resident_mib={','.join(f'{server.resident():.0f}' for server in self.cluster.servers)}", flush=True)
@@ -143,7 +146,7 @@ def main():
     parser.add_argument("--each", type=float, default=3, help="seconds of each attack")
     parser.add_argument("--seed", type=int, default=1, help="of the first lap")
     def names(text):
-        return text.split(",")
+        return [name for name in text.split(",") if name]
 
     parser.add_argument("--attacks", type=names, default=list(ATTACKS), help="names, separated by commas")
     parser.add_argument("--honest", type=names, default=["tcp", "shm", "grpc"], help="protocols of the jobs")

@@ -27,6 +27,7 @@ class Run:
         self.until = time.monotonic() + seconds
         self.connections = self.bytes = self.received = 0
         self._schema = self._last = None
+        self._kept = 0
 
     @property
     def schema(self):
@@ -74,6 +75,11 @@ class Run:
             out.write(data[:MIB])
         self.bytes += len(data)
         peer.sendall(data)
+
+    def keep(self, body):
+        """Keeps a message in the run's folder, where the last 64 stay."""
+        self._kept += 1
+        (self.folder / f"message-{self._kept % 64:02}").write_bytes(body)
 
     def _is_first(self, kept):
         before, self._last = self._last, (kept, self.connections)

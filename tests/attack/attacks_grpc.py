@@ -89,7 +89,7 @@ def random_messages(run):
                     if method.is_stream and run.rng.random() < 0.7:
                         body = messages.mutated(run.rng, run.rng.choice(kept))
                     run.bytes += len(body)
-                    _keep(run, method.path.encode() + b"\n" + body)
+                    run.keep(method.path.encode() + b"\n" + body)
                     link.send(stream, http2.message(body))
                 link.read_until(time.monotonic() + 0.01)
 
@@ -101,14 +101,10 @@ def _random_link_messages(run):
             link = http2.Connection(peer)
             stream = link.open(links.LINK_METHOD)
             for body in links.some_messages(run.rng, recorded):
-                _keep(run, body)
+                run.keep(body)
                 run.bytes += len(body)
                 link.send(stream, http2.message(body))
             link.read_until(time.monotonic() + 0.05)
-
-
-def _keep(run, body):
-    (run.folder / f"message-{run.connections % 64:02}").write_bytes(body)
 
 
 @attack("grpc", "tcp", "shm")

@@ -59,27 +59,36 @@ class Stranger:
     def read(self, definition, fingerprint):
         """Holds a session for up to 2 s. Returns the error with which the job ended, or b""."""
         spec = fixed64(2, SPEC_OF_INT64), field(3, BYTES, b"int64"), field(4, VARINT, -2)
-        summary = nested(5, fixed64(1, fingerprint), *spec)
+        with self.job(definition, nested(5, fixed64(1, fingerprint), *spec)) as (job, token):
+            return self._session(job, token) if job else b""
+
+    @contextlib.contextmanager
+    def job(self, definition, summary, terms=b""):
+        """A job of that dataset: its number and token; (0, b"") if the dispatcher refuses. The end of the block removes it."""
         if (registered := self._call("GetOrRegisterDataset", field(4, BYTES, definition), summary)) is None:
-            return b""
-        name = b"harm %d" % self.number
-        if (job := self._call("GetOrCreateJob", field(2, BYTES, name), field(4, BYTES, registered[1][0]))) is None:
-            return b""
-        error = self._session(job[1][0], job[3][0])
+            yield 0, b""
+            return
+        name, dataset = b"harm %d" % self.number, registered[1][0]
+        made = self._call("GetOrCreateJob", field(2, BYTES, name), field(4, BYTES, dataset), terms)
+        yield (made[1][0], made[3][0]) if made else (0, b"")
         for method in ("CancelJob", "RemoveJob"):
             self.link.call(SERVICE + method, field(1, BYTES, name), PATIENCE)
         # So that growth is a leak, not a dataset that the dispatcher keeps.
-        self.link.call(SERVICE + "UnregisterDataset", field(1, BYTES, registered[1][0]), PATIENCE)
-        return error
+        self.link.call(SERVICE + "UnregisterDataset", field(1, BYTES, dataset), PATIENCE)
 
-    def _session(self, job, token):
-        """Answers fences, and uses the first worker. Returns the error with which the job ended, or b""."""
+    def open_session(self, job, token):
+        """Begins a session of the job; returns its stream."""
         stream = self.link.open(SERVICE + "ClientSession")
         version = field(1, VARINT, 2) + field(2, VARINT, 2)
-        self.until = time.monotonic() + min(2, max(0.2, self.run.until - time.monotonic()))
         hello = nested(1, field(1, VARINT, job), fixed64(3, self.number), fixed64(4, self.number + 2), field(6, BYTES, token),
                        field(8, BYTES, version))
         self.link.send(stream, http2.message(hello))
+        return stream
+
+    def _session(self, job, token):
+        """Answers fences, and uses the first worker. Returns the error with which the job ended, or b""."""
+        stream = self.open_session(job, token)
+        self.until = time.monotonic() + min(2, max(0.2, self.run.until - time.monotonic()))
         iteration = 0
         while (answer := self.link.answer(stream, self.until - time.monotonic())) is not None:
             its = parse(answer)
