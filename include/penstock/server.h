@@ -30,7 +30,7 @@ struct NamespaceLimits {
   int64_t jobs = 0;           // that are not finished
   int64_t dataset_bytes = 0;  // of the definitions of registered datasets
   int64_t partitions = 0;     // placed at once; further ones wait
-  int64_t clients = 0;        // connected
+  int64_t clients = 0;        // that read, also while they reconnect within client_timeout
 };
 
 struct DispatcherConfig {
