@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/server/authenticator.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -52,8 +53,8 @@ class FileAuthenticator final : public Authenticator {
                     std::shared_ptr<EventLog> events)
       : path_(std::move(path)),
         events_(std::move(events)),
-        looked_(BootTime()),
         seen_(std::move(text)),
+        looked_(BootTime()),
         file_(std::make_shared<const AuthFile>(std::move(file))) {}
 
   absl::StatusOr<Caller> Identify(const PeerCredentials& peer) override {
@@ -82,35 +83,38 @@ class FileAuthenticator final : public Authenticator {
   }
 
   void Reread() {
+    if (std::optional<Event> event = ReadAndInstall()) events_->Write(*std::move(event));
+  }
+
+  // Returns the event; nullopt if the file has not changed.
+  std::optional<Event> ReadAndInstall() {
+    // An older content must not be installed after a newer one.
+    const MutexLock reading(reading_);
     absl::StatusOr<std::string> text = LocalDisk().Read(path_);
     const std::string now = text.ok() ? *text : std::string(text.status().message());
-    {
-      MutexLock lock(mu_);
-      if (std::exchange(seen_, now) == now) return;
-    }
+    if (std::exchange(seen_, now) == now) return std::nullopt;
     absl::StatusOr<AuthFile> file =
         text.ok() ? AuthFile::Parse(*text, path_) : absl::StatusOr<AuthFile>(text.status());
     if (!file.ok()) {
-      events_->Write({"auth_file_refused",
-                      {{"file", path_},
-                       {"why", std::string(file.status().message())},
-                       {"then", "the principals that were read before stay in force"}}});
-      return;
+      return Event{"auth_file_refused",
+                   {{"file", path_},
+                    {"why", std::string(file.status().message())},
+                    {"then", "the principals that were read before stay in force"}}};
     }
-    events_->Write(
-        {"auth_file_read", {{"file", path_}, {"principals", absl::StrCat(file->size())}}});
     auto principals = std::make_shared<const AuthFile>(*std::move(file));
     MutexLock lock(mu_);
     file_ = std::move(principals);
+    return Event{"auth_file_read", {{"file", path_}, {"principals", absl::StrCat(file_->size())}}};
   }
 
   const std::string path_;
   const std::shared_ptr<EventLog> events_;
+  Mutex reading_;                          // taken before mu_
+  std::string seen_ GUARDED_BY(reading_);  // the content when the file was last read, or the error
   mutable Mutex mu_;
   // IsDue() changes both, under mu_.
   absl::Time looked_;                          // when the file was last read
   absl::Time refused_ = absl::InfinitePast();  // when a refused peer was last reported
-  std::string seen_ GUARDED_BY(mu_);           // the content at that time, or the error
   std::shared_ptr<const AuthFile> file_ GUARDED_BY(mu_);
 };
 

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <fstream>
+#include <future>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -169,6 +172,38 @@ TEST_F(AuthenticatorTest, TheFileIsReadAgainAndABrokenOneChangesNothing) {
   Write(Section("other", "operator", "t2"));
   wait();
   EXPECT_EQ(NameOf(Token("t2")), "other");
+}
+
+// Stops the thread that writes the second event, until the test says otherwise.
+class SlowEvents final : public EventLog {
+ public:
+  void Write(Event event) override {
+    if (event.name != "auth_file_read" || ++reads_ != 2) return;
+    reached.set_value();
+    go_on.get_future().wait();
+  }
+  std::promise<void> reached, go_on;
+
+ private:
+  std::atomic<int> reads_ = 0;
+};
+
+TEST_F(AuthenticatorTest, ASlowThreadPutsNoOlderPrincipalsBack) {
+  const auto wait = [] { absl::SleepFor(kAuthFileInterval + absl::Milliseconds(50)); };
+  const auto events = std::make_shared<SlowEvents>();
+  Write(Section("team", "trainer", "t1"));
+  authenticator_ = Authenticator::Open(path_, events).value();
+  Write(Section("team", "trainer", "t2"));
+  wait();
+  std::thread slow([&] { NameOf(Token("t2")); });
+  events->reached.get_future().wait();
+  Write(Section("team", "trainer", "t3"));
+  wait();
+  EXPECT_EQ(NameOf(Token("t3")), "team");
+  events->go_on.set_value();
+  slow.join();
+  EXPECT_EQ(NameOf(Token("t3")), "team");
+  EXPECT_THAT(NameOf(Token("t2")), HasSubstr("does not contain the token"));
 }
 
 TEST_F(AuthenticatorTest, AServerDoesNotStartWithAFileThatItCannotUse) {
