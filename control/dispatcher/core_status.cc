@@ -157,8 +157,12 @@ class StatusLister {
   }
   bool ShowsWork(const DatasetWork& work) const {
     const auto dataset = state_.FindDataset(work.dataset_id);
-    return dataset != nullptr ? Shows(*dataset, dataset->id)
-                              : !caller_.has_value() || caller_->role == Role::kOperator;
+    if (dataset != nullptr) return Shows(*dataset, dataset->id);
+    // Its owner is not known any more.
+    const std::string_view name_space = NamespaceOf(work.dataset_id);
+    return (request_.name_space.empty() || name_space == request_.name_space) &&
+           (!caller_.has_value() || caller_->role == Role::kOperator) &&
+           Authorize(Action::kGetStatus, caller_, name_space).ok();
   }
 
   void ListJobs(JobId first);

@@ -229,6 +229,23 @@ TEST_F(RightsTest, AStatusShowsATrainerOnlyItsOwn) {
   EXPECT_TRUE(absl::IsPermissionDenied(refused));
 }
 
+TEST_F(RightsTest, WorkOnForgottenDatasetsIsShownOnlyToOperatorsOfItsNamespace) {
+  Caller vision = kA, operator_of_vision = kOperator;
+  vision->namespaces = operator_of_vision->namespaces = {"vision"};
+  const Worker worker = Work(1);
+  core_->OnMessage(worker.peer,
+                   WorkerHeartbeat{.counter = 1,
+                                   .work = {DatasetWork{.dataset_id = "gone", .stats = {}},
+                                            DatasetWork{.dataset_id = "vision/gone", .stats = {}}},
+                                   .iterations = {}});
+  EXPECT_EQ(StatusFor(kOperator).work.size(), 2u);
+  EXPECT_EQ(StatusFor({}, {.name_space = "vision"}).work.size(), 1u);
+  const DispatcherStatus status = StatusFor(operator_of_vision);
+  ASSERT_EQ(status.work.size(), 1u);
+  EXPECT_EQ(status.work[0].work.dataset_id, "vision/gone");
+  EXPECT_THAT(StatusFor(vision).work, IsEmpty());
+}
+
 TEST_F(RightsTest, ARestartKeepsOwners) {
   const std::string id = RegisterFor(kA);
   ASSERT_TRUE(CreateFor(kA, {.name = "x", .dataset_id = id}).ok());
