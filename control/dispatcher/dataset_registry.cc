@@ -75,7 +75,10 @@ absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
     Transaction& txn, const RegisterDatasetRequest& request) {
   RETURN_IF_ERROR(Authorize(Action::kRegisterDataset, txn.caller(), request.name_space));
   if (const Answer* before = state_.FindAnswer(request.request)) {
-    if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) return *same;
+    if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) {
+      RETURN_IF_ERROR(CheckAnswer(txn.caller(), same->dataset_id));
+      return *same;
+    }
     return absl::InvalidArgumentError(
         "the request has the number of an earlier, different request");
   }
@@ -93,6 +96,15 @@ absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
   }
   unused_since_.erase(registered.dataset_id);  // a client is about to read it
   return registered;
+}
+
+// Checks that the caller may know the answer to an earlier request with the same number.
+absl::Status DatasetRegistry::CheckAnswer(const Caller& caller, const std::string& id) const {
+  if (!caller.has_value()) return absl::OkStatus();
+  const auto dataset = state_.FindDataset(id);
+  if (dataset != nullptr) return Authorize(Action::kRegisterDataset, caller, *dataset);
+  // Its owner is not known any more.
+  return absl::NotFoundError("the dataset of this repeated request is no longer registered");
 }
 
 absl::Status DatasetRegistry::CheckLimit(const RegisterDatasetRequest& request,

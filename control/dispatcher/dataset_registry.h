@@ -26,6 +26,7 @@ class DatasetRegistry {
   absl::Duration GoesIn(const std::string& id, absl::Time now) const;
 
  private:
+  absl::Status CheckAnswer(const Caller& caller, const std::string& id) const;
   // Checks the limit of the namespace to which `request` adds a definition under `id`.
   absl::Status CheckLimit(const RegisterDatasetRequest& request, const std::string& id) const;
 

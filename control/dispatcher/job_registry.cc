@@ -187,7 +187,11 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<JobAnswer>(before)) {
       const JobRecord* job = state_.FindJob(same->job);
-      if (job != nullptr) RETURN_IF_ERROR(Authorize(Action::kCreateJob, txn.caller(), *job));
+      if (job != nullptr) {
+        RETURN_IF_ERROR(Authorize(Action::kCreateJob, txn.caller(), *job));
+      } else if (txn.caller().has_value()) {  // the job's owner is not known any more
+        return absl::NotFoundError("the job of this repeated request was removed");
+      }
       return *same;
     }
     return absl::InvalidArgumentError(

@@ -179,6 +179,30 @@ TEST_F(RightsTest, ARequestNumberGivesNobodyTheAnswerOfAnother) {
   EXPECT_TRUE(CreateFor(kA, {.request = number, .dataset_id = of_a}).ok());
 }
 
+TEST_F(RightsTest, ARequestNumberGivesNobodyTheDatasetOfAnother) {
+  const RequestId number{Incarnation(5), 1};
+  const std::string id = RegisterFor(kA, {.request = number, .name_space = "v"});
+  EXPECT_EQ(RegisterFor(kA, {.request = number, .name_space = "v"}), id);
+  EXPECT_THAT(RegisterFor(kB, {.request = number}), HasSubstr("belongs to a"));
+  Caller elsewhere = kA;
+  elsewhere->namespaces = {"w"};
+  EXPECT_THAT(RegisterFor(elsewhere, {.request = number, .name_space = "w"}),
+              HasSubstr("namespace v is not one of"));
+  ASSERT_TRUE(Unregister(id, kA).ok());
+  EXPECT_THAT(RegisterFor(kB, {.request = number}), HasSubstr("no longer registered"));
+}
+
+TEST_F(RightsTest, ARequestNumberGivesNobodyARemovedJob) {
+  const RequestId number{Incarnation(5), 1};
+  const GetOrCreateJobRequest request{
+      .request = number, .name = "x", .dataset_id = RegisterFor(kA)};
+  ASSERT_TRUE(CreateFor(kA, request).ok());
+  ASSERT_TRUE(Cancel("x", kA).ok());
+  ASSERT_TRUE(Remove("x", kA).ok());
+  EXPECT_TRUE(
+      absl::IsNotFound(CreateFor(kB, {.request = number, .dataset_id = RegisterFor(kB)}).status()));
+}
+
 TEST_F(RightsTest, OnlyWorkersServe) {
   for (const Caller& caller : {kA, kOperator}) {
     EXPECT_TRUE(absl::IsPermissionDenied(HelloOfWorker(caller)));
