@@ -114,15 +114,22 @@ absl::Status DatasetRegistry::CheckLimit(const RegisterDatasetRequest& request,
   const std::string_view name_space = NamespaceOf(id);
   auto bytes = static_cast<int64_t>(request.definition.size());
   const int64_t added = bytes;
+  // A job keeps the definition that it began with, even if the definition's id has another one now.
+  std::set<const DatasetRecord*> kept;
   for (const auto& [other, dataset] : state_.datasets) {
-    if (other != id && NamespaceOf(other) == name_space)
+    if (other != id) kept.insert(dataset.get());  // `id` loses its definition
+  }
+  for (const auto& [job, record] : state_.jobs) kept.insert(record.dataset.get());
+  for (const DatasetRecord* dataset : kept) {
+    if (NamespaceOf(dataset->id) == name_space)
       bytes += static_cast<int64_t>(dataset->definition.size());
   }
   if (bytes <= limit) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("namespace ", std::string(name_space), " has ", bytes - added, " of ", limit,
                    " bytes of datasets, and this one has ", added,
-                   " (max_dataset_bytes_per_namespace); unregister datasets that no job reads"));
+                   " (max_dataset_bytes_per_namespace); remove jobs that are over, and unregister "
+                   "datasets that no job reads"));
 }
 
 absl::StatusOr<std::shared_ptr<const DatasetRecord>> DatasetRegistry::Find(const Transaction& txn,

@@ -67,6 +67,21 @@ TEST_F(LimitsTest, BytesOfDatasets) {
   ExpectRefused(RegisterBytes("z", 2), "has 99 of 100 bytes");
 }
 
+TEST_F(LimitsTest, BytesOfReplacedDatasetsThatJobsRead) {
+  StartWith({.dataset_bytes = 100});
+  ASSERT_TRUE(RegisterBytes("x", 60).ok());
+  ASSERT_TRUE(Create("first", "x").ok());
+  ASSERT_TRUE(Create("second", "x").ok());
+  ExpectRefused(RegisterBytes("x", 41, /*replace=*/true), "has 60 of 100 bytes");
+  EXPECT_TRUE(RegisterBytes("x", 40, /*replace=*/true).ok());
+  ExpectRefused(RegisterBytes("y", 1), "has 100 of 100 bytes");
+  for (const std::string job : {"first", "second"}) {
+    core_->CancelJob(job, [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+    core_->RemoveJob(job, [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  }
+  EXPECT_TRUE(RegisterBytes("y", 1).ok());
+}
+
 TEST_F(LimitsTest, Clients) {
   StartWith({.clients = 2});
   const JobAnswer x = Job("x", Register(1), {});
