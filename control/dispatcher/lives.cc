@@ -8,6 +8,7 @@
 #include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/transaction.h"
 #include "control/observe/secret.h"
+#include "control/policy/authorization.h"
 
 namespace penstock::control {
 
@@ -31,11 +32,21 @@ absl::Status Lives::Beyond(const Heard& heard) const {
       "dispatcher began from this one; start only one dispatcher, from the newest copy"));
 }
 
+// Returns whether a process's hello may end the job. Nothing proves that a process has heard what
+// its hello says, so a trainer or operator ends only jobs that it may cancel. The readers of other
+// jobs say themselves whether they are ahead of the journal.
+static bool MayEnd(const Caller& caller, const JobRecord& job) {
+  return !caller.has_value() || caller->role == Role::kWorker ||
+         Authorize(Action::kCancelJob, caller, job).ok();
+}
+
 void Lives::EndEarlier(Transaction& txn, const Heard& heard) {
   std::vector<IterationId> earlier;
   for (const auto& [id, iteration] : state_.iterations) {
-    if (id < first_iteration_ && state_.GoesOn(iteration) && !iteration.record.finished)
+    if (id < first_iteration_ && state_.GoesOn(iteration) && !iteration.record.finished &&
+        MayEnd(txn.caller(), state_.jobs.at(iteration.job))) {
       earlier.push_back(id);
+    }
   }
   if (earlier.empty()) return;
   txn.Log("journal_is_older",

@@ -16,9 +16,9 @@ class Lives {
 
   // Returns the error for a process that has heard of records that are not in this journal.
   absl::Status Beyond(const Heard& heard) const;
-  // Called when `heard` shows that this journal lacks records. Fails all iterations, in all jobs,
-  // that began in an earlier life, because elements that the missing records gave out would be
-  // given out again.
+  // Called when `heard` shows that this journal lacks records. Fails all iterations that began in
+  // an earlier life, because elements that the missing records gave out would be given out again.
+  // If the caller is a trainer or an operator, only in jobs that the caller may cancel.
   void EndEarlier(Transaction& txn, const Heard& heard);
   // Checks that this journal has all records of which the process has heard. If it lacks some,
   // returns an error about `job`.

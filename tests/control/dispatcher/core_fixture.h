@@ -19,8 +19,10 @@ namespace penstock::control {
 // A journal that makes each record durable at once and reads it back at once.
 class ReplayedJournal final : public Journal {
  public:
-  explicit ReplayedJournal(State& recovered) : recovered_(recovered) {}
-  Recovered TakeRecovered() override { return {}; }
+  // `before`: what the core finds when it opens the journal.
+  explicit ReplayedJournal(State& recovered, Recovered before = {})
+      : recovered_(recovered), before_(std::move(before)) {}
+  Recovered TakeRecovered() override { return std::move(before_); }
   absl::Status Start(Durable durable) override {
     durable_ = std::move(durable);
     return absl::OkStatus();
@@ -39,6 +41,7 @@ class ReplayedJournal final : public Journal {
 
  private:
   State& recovered_;
+  Recovered before_;
   Durable durable_;
 };
 
@@ -57,12 +60,25 @@ class CoreTest : public ::testing::Test {
 
   void Start(CoreOptions options = {}) {
     recovered_ = State();
+    Open(std::move(options), {});
+  }
+  // Restarts the dispatcher from its journal.
+  void Reopen(CoreOptions options = {}) {
+    Recovered before;
+    before.snapshot = EncodeState(recovered_).value();
+    before.snapshot_sequence = core_->sequence();
+    core_.reset();
+    Open(std::move(options), std::move(before));
+  }
+  void Open(CoreOptions options, Recovered before) {
     options.now = [this] { return now_; };
     options.random = [this] { return ++random_; };
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
     options.records_per_snapshot = 50;
-    core_ = Core::Open(std::move(options), std::make_unique<ReplayedJournal>(recovered_)).value();
+    core_ = Core::Open(std::move(options),
+                       std::make_unique<ReplayedJournal>(recovered_, std::move(before)))
+                .value();
   }
   // Registers a dataset of one source with this many splits.
   std::string Register(uint64_t fingerprint, int64_t splits = 100) {

@@ -70,13 +70,14 @@ class RightsTest : public CoreTest {
     });
   }
   // Returns the error with which the client's hello was refused; OK if it was welcomed.
-  absl::Status Hello(const JobAnswer& job, const Caller& caller) {
+  absl::Status Hello(const JobAnswer& job, const Caller& caller, const Heard& heard = {}) {
     auto inbox = std::make_shared<Inbox<ClientStreamWriter, ClientDown>>();
     const auto peer = core_->OpenClient(inbox, caller);
     core_->OnMessage(peer, ClientHello{.job = job.job,
                                        .client = ClientId(++random_),
                                        .incarnation = Incarnation(1),
-                                       .token = job.token});
+                                       .token = job.token,
+                                       .heard = heard});
     const auto refused = inbox->Take<SessionError>();
     core_->OnClosed(peer);
     return refused.has_value() ? refused->status : absl::OkStatus();
@@ -221,6 +222,21 @@ TEST_F(RightsTest, AJobMadeWithoutAnAuthFileBelongsToAllTrainers) {
   EXPECT_TRUE(absl::IsPermissionDenied(Hello(job, kWorker)));
   EXPECT_THAT(StatusFor(kB).jobs[0].owner, IsEmpty());
   EXPECT_TRUE(Cancel("train", kB).ok());
+}
+
+TEST_F(RightsTest, ATrainerThatClaimsAnotherLifeEndsOnlyItsOwnJobs) {
+  const JobAnswer of_a = CreateFor(kA, {.name = "x", .dataset_id = RegisterFor(kA)}).value();
+  const JobAnswer of_b = CreateFor(kB, {.name = "y", .dataset_id = RegisterFor(kB)}).value();
+  ASSERT_TRUE(Hello(of_a, kA).ok());
+  ASSERT_TRUE(Hello(of_b, kB).ok());
+  Reopen();
+  Heard forged{.life = recovered_.lives.back().life, .sequence = 1};
+  forged.life.id += 1000;
+  forged.life.term = Term(1000);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Hello(of_b, kB, forged)));
+  EXPECT_TRUE(Hello(of_a, kA).ok());
+  const absl::Status ended = Hello(of_b, kB);
+  EXPECT_THAT(std::string(ended.message()), HasSubstr("an older copy of the journal"));
 }
 
 TEST_F(RightsTest, NamespacesLimitATrainerAndAnOperator) {
