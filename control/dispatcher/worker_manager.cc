@@ -155,7 +155,22 @@ absl::StatusOr<int64_t> WorkerManager::CheckHello(Transaction& txn, const Worker
     lives_.EndEarlier(txn, hello.heard);
     return Annotate(lives_.Beyond(hello.heard), "the hello of ", who);
   }
+  RETURN_IF_ERROR(CheckTakeover(txn, hello));
   return PlaceOf(hello);
+}
+
+absl::Status WorkerManager::CheckTakeover(Transaction& txn, const WorkerHello& hello) const {
+  const auto before = workers_.find(hello.worker);
+  if (before == workers_.end()) return absl::OkStatus();
+  const Caller& holder = before->second->caller;
+  if (holder.has_value() && txn.caller().has_value() && holder->name != txn.caller()->name) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("worker ", WorkerText(hello.worker), " is connected as principal ",
+                     holder->name, "; principal ", txn.caller()->name, " may not take its place"));
+  }
+  txn.Audit("worker_reconnected",
+            {{"worker", WorkerText(hello.worker)}, {"address", hello.address}});
+  return absl::OkStatus();
 }
 
 void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,

@@ -45,6 +45,8 @@ class WorkerManager {
   void OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello);
   // Returns the worker's place in the list of workers.
   absl::StatusOr<int64_t> CheckHello(Transaction& txn, const WorkerHello& hello);
+  // PermissionDenied if another principal's worker is connected with the same id.
+  absl::Status CheckTakeover(Transaction& txn, const WorkerHello& hello) const;
   absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const;
   void OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitRequest& request);
   void OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark);

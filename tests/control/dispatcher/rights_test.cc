@@ -214,6 +214,30 @@ TEST_F(RightsTest, OnlyWorkersServe) {
   EXPECT_EQ(PrincipalOf("joined"), "w");
 }
 
+TEST_F(RightsTest, AWorkerTakesNoStreamOfAnotherPrincipal) {
+  const WorkerHello hello{.worker = WorkerId(1), .address = "worker"};
+  const auto come = [&](const Caller& caller) {
+    Worker worker;
+    worker.peer = core_->OpenWorker(worker.inbox, caller);
+    core_->OnMessage(worker.peer, hello);
+    return worker;
+  };
+  Caller other = kWorker;
+  other->name = "x";
+  const Worker first = come(kWorker);
+  const Worker stranger = come(other);
+  const auto refused = stranger.inbox->Take<WorkerRefused>();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_THAT(std::string(refused->status.message()), HasSubstr("is connected as principal w"));
+  EXPECT_FALSE(first.inbox->finished.has_value());
+  EXPECT_EQ(Last("worker_refused").field("principal"), "x");
+
+  const Worker back = come(kWorker);  // its connection broke, and nobody has noticed yet
+  EXPECT_FALSE(back.inbox->Take<WorkerRefused>().has_value());
+  EXPECT_TRUE(first.inbox->finished.has_value());
+  EXPECT_EQ(PrincipalOf("worker_reconnected"), "w");
+}
+
 TEST_F(RightsTest, AJobMadeWithoutAnAuthFileBelongsToAllTrainers) {
   const std::string id = Register(1);
   const JobAnswer job = Job("train", id, {});
