@@ -48,6 +48,23 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
       "state; for several readers, set num_consumers"));
 }
 
+// Returns whether the hello needs no place among the clients that read: the iteration is finished,
+// so the client gets only its end, or the client reads it or the repetition before it.
+bool IsOverOrKnown(const State& state, JobId job, const ClientHello& hello) {
+  if (state.past.contains({job, hello.repetition})) return true;
+  const IterationState* asked = state.FindIteration(job, hello.repetition);
+  if (asked != nullptr && asked->record.finished) return true;
+  const IterationState* before = state.FindIteration(job, hello.repetition - 1);
+  return (asked != nullptr && asked->record.FindReader(hello.client)) ||
+         (before != nullptr && before->record.FindReader(hello.client));
+}
+
+// Ends the stream in a way that makes the client try again, and shows it that the dispatcher is up.
+void SendBack(Transaction& txn, const ClientPeer& peer, const absl::Status& why) {
+  txn.WhenDurable([writer = peer.writer, aborted = absl::AbortedError(why.message())](
+                      const absl::Status&) { writer->Finish(aborted); });
+}
+
 }  // namespace
 
 absl::StatusOr<protocol::ReceivedSets> SessionManager::ToReceivedSets(
@@ -103,15 +120,16 @@ absl::StatusOr<const JobRecord*> SessionManager::CheckHello(Transaction& txn,
         absl::StrCat("cross-trainer caching allows one repetition, but job ", job->name,
                      " was asked for repetition ", hello.repetition));
   }
-  RETURN_IF_ERROR(CheckLimit(*job, hello.client));
+  RETURN_IF_ERROR(CheckLimit(*job, hello));
   return job;
 }
 
-// Checks the limit of clients of the job's namespace. A client that returns before it is declared
-// dead is in its iteration's record, and keeps its place.
-absl::Status SessionManager::CheckLimit(const JobRecord& job, ClientId client) const {
+// Checks the limit of clients of the job's namespace. A client keeps its place until its iteration
+// is finished. Aborted, so that the client tries again, if the client begins a later repetition: it
+// has read before, and another client may have taken its place meanwhile.
+absl::Status SessionManager::CheckLimit(const JobRecord& job, const ClientHello& hello) const {
   const int64_t limit = shared_.options.namespace_limits.clients;
-  if (limit == 0) return absl::OkStatus();
+  if (limit == 0 || IsOverOrKnown(state_, job.id, hello)) return absl::OkStatus();
   const std::string_view name_space = NamespaceOf(job.name);
   std::set<ClientId> clients;
   for (const auto& [id, iteration] : state_.iterations) {
@@ -124,10 +142,13 @@ absl::Status SessionManager::CheckLimit(const JobRecord& job, ClientId client) c
     }
   }
   const auto reading = static_cast<int64_t>(clients.size());
-  if (reading < limit || clients.contains(client)) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("namespace ", std::string(name_space), " has ",
-                                                   reading, " of ", limit,
-                                                   " clients (max_clients_per_namespace)"));
+  if (reading < limit || clients.contains(hello.client)) return absl::OkStatus();
+  const std::string why = absl::StrCat("namespace ", std::string(name_space), " has ", reading,
+                                       " of ", limit, " clients (max_clients_per_namespace)");
+  const bool began =
+      hello.repetition > 0 && (state_.past.contains({job.id, hello.repetition - 1}) ||
+                               state_.FindIteration(job.id, hello.repetition - 1));
+  return began ? absl::AbortedError(why) : absl::ResourceExhaustedError(why);
 }
 
 absl::Status SessionManager::CheckOpenIterations(const JobRecord& job) const {
@@ -183,6 +204,7 @@ void SessionManager::TakeStream(Transaction& txn, const SessionKey& key,
 void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                              const ClientHello& hello) {
   const absl::StatusOr<const JobRecord*> checked = CheckHello(txn, *peer, hello);
+  if (absl::IsAborted(checked.status())) return SendBack(txn, *peer, checked.status());
   if (!checked.ok()) return txn.Close(peer, txn.AuditRefusal(checked.status()));
   const JobRecord* job = *checked;
   const IterationState* iteration = FindOrRecall(txn, job->id, hello.repetition);
@@ -196,12 +218,7 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   if (iteration == nullptr) {
     if (absl::Status room = CheckOpenIterations(*job); !room.ok()) return txn.Close(peer, room);
     absl::StatusOr<Division> division = jobs_.DivisionOf(*job, hello, placer_.UsableWorkers());
-    if (absl::IsUnavailable(division.status())) {  // Aborted: the client retries, and knows that
-                                                   // the dispatcher is up
-      return txn.WhenDurable(
-          [writer = peer->writer, why = absl::AbortedError(division.status().message())](
-              const absl::Status&) { writer->Finish(why); });
-    }
+    if (absl::IsUnavailable(division.status())) return SendBack(txn, *peer, division.status());
     if (!division.ok()) return txn.Close(peer, division.status());
     const IterationId id(state_.next_iteration);
     txn.Apply(IterationCreated{id, job->id, hello.repetition, *std::move(division)});

@@ -70,7 +70,7 @@ class SessionManager {
   void OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello);
   absl::StatusOr<const JobRecord*> CheckHello(Transaction& txn, const ClientPeer& peer,
                                               const ClientHello& hello);
-  absl::Status CheckLimit(const JobRecord& job, ClientId client) const;
+  absl::Status CheckLimit(const JobRecord& job, const ClientHello& hello) const;
   // Returns the iteration, and recalls it if it is past; null if it never began.
   const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition);
   // `with_state`: whether to use the restored state in the hello.

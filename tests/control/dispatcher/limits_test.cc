@@ -102,6 +102,51 @@ TEST_F(LimitsTest, Clients) {
   EXPECT_FALSE(fourth.inbox->Take<SessionError>().has_value());
 }
 
+TEST_F(LimitsTest, AClientThatLeftIsStillKnown) {
+  StartWith({.clients = 1});
+  const JobAnswer x = Job("x", Register(1), {});
+  const JobAnswer y = Job("y", x.dataset_id, {});
+  const Worker worker = Work(1);
+  Reader reader = Come(x, 0, 1);
+  Go(reader);
+  Reader other = Come(y, 0, 2);
+  ASSERT_FALSE(other.inbox->Take<SessionError>().has_value());
+  EXPECT_FALSE(Come(x, 0, 1).inbox->Take<SessionError>().has_value());
+  EXPECT_FALSE(Come(x, 1, 1).inbox->Take<SessionError>().has_value());
+  ExpectRefused(Come(x, 0, 3).inbox->Take<SessionError>().value().status, "of 1 clients");
+}
+
+TEST_F(LimitsTest, AClientBetweenRepetitionsWaitsForAPlace) {
+  StartWith({.clients = 1});
+  const JobAnswer x = Job("x", Register(1), {});
+  const JobAnswer y = Job("y", x.dataset_id, {});
+  Worker worker = Work(1);
+  Reader reader = Come(x, 0, 1);
+  const auto assign = worker.inbox->Take<Assign>();
+  ASSERT_TRUE(assign.has_value());
+  const PartitionId partition = assign->of.partition;
+  core_->OnMessage(worker.peer, Ended{assign->of, 1});
+  core_->OnMessage(reader.peer, Report{{{.partition = partition,
+                                         .placement = assign->of.placement,
+                                         .delivered = IndexSet::Of(0, 1)}}});
+  core_->OnMessage(reader.peer, Commit{1, {{0, {{partition, IndexSet::Of(0, 1)}}}}});
+  ASSERT_TRUE(reader.inbox->Take<End>().has_value());
+  Go(reader);
+  Reader other = Come(y, 0, 2);
+  ASSERT_FALSE(other.inbox->Take<SessionError>().has_value());
+
+  Reader again = Come(x, 0, 1);  // for the end
+  EXPECT_FALSE(again.inbox->Take<SessionError>().has_value());
+  core_->OnClosed(again.peer);
+  core_->Sweep();
+  const Reader next = Come(x, 1, 1);
+  EXPECT_FALSE(next.inbox->Take<SessionError>().has_value());
+  ASSERT_TRUE(next.inbox->finished.has_value());
+  EXPECT_TRUE(absl::IsAborted(*next.inbox->finished)) << *next.inbox->finished;
+  Go(other);
+  EXPECT_TRUE(Come(x, 1, 1).inbox->Take<Welcome>().has_value());
+}
+
 TEST_F(LimitsTest, PartitionsBeyondTheLimitWait) {
   StartWith({.partitions = 1});
   const JobAnswer x = Job("x", Register(1), {});
