@@ -43,8 +43,6 @@ absl::StatusOr<std::string> FindExisting(const State& state, const Caller& calle
         "the dataset's definition has ", request.definition.size(), " bytes; the limit is ",
         kMaxDefinitionBytes, ". Read large tensors from files"));
   }
-  RETURN_IF_ERROR(CheckLengths(request));
-  RETURN_IF_ERROR(CheckScoped(request.name_space, request.dataset_id));
   if (request.dataset_id.empty()) {
     for (const auto& [id, dataset] : state.datasets) {
       const bool within = CheckScoped(request.name_space, id).ok();
@@ -73,6 +71,8 @@ absl::StatusOr<std::string> FindExisting(const State& state, const Caller& calle
 
 absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
     Transaction& txn, const RegisterDatasetRequest& request) {
+  RETURN_IF_ERROR(CheckLengths(request));
+  RETURN_IF_ERROR(CheckScoped(request.name_space, request.dataset_id));
   RETURN_IF_ERROR(Authorize(Action::kRegisterDataset, txn.caller(), request.name_space));
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<RegisterDatasetAnswer>(before)) {

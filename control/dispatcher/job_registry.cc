@@ -183,6 +183,8 @@ absl::StatusOr<JobAnswer> JobRegistry::GetOrCreate(Transaction& txn,
 absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
                                                      const GetOrCreateJobRequest& request,
                                                      const Restoration* restoration) {
+  RETURN_IF_ERROR(CheckLengths(request));
+  RETURN_IF_ERROR(CheckScoped(request.name_space, request.name));
   RETURN_IF_ERROR(CheckRights(txn.caller(), request, restoration));
   if (const Answer* before = state_.FindAnswer(request.request)) {
     if (const auto* same = std::get_if<JobAnswer>(before)) {
@@ -197,8 +199,6 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
     return absl::InvalidArgumentError(
         "the request has the number of an earlier, different request");
   }
-  RETURN_IF_ERROR(CheckLengths(request));
-  RETURN_IF_ERROR(CheckScoped(request.name_space, request.name));
   auto dataset = state_.FindDataset(request.dataset_id);
   if (dataset == nullptr || !CheckScoped(request.name_space, dataset->id).ok()) {
     return absl::NotFoundError(absl::StrCat("Dataset id ", request.dataset_id, " not found"));

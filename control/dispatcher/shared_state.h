@@ -78,11 +78,13 @@ struct SharedState {
   const std::atomic<uint64_t>& durable;  // sequence of the last durable record
   State state;                           // only Transaction::Apply() changes it, once recovered
   std::map<IterationId, protocol::IterationContext> contexts;
-  Sessions sessions;                // connected
-  Workers workers;                  // connected
-  uint64_t sequence = 0;            // of the last record
-  uint64_t snapshot_sequence = 0;   // of the last snapshot
-  uint64_t membership_version = 0;  // of the last Membership
+  Sessions sessions;                          // connected
+  Workers workers;                            // connected
+  uint64_t sequence = 0;                      // of the last record
+  uint64_t snapshot_sequence = 0;             // of the last snapshot
+  uint64_t membership_version = 0;            // of the last Membership
+  absl::Time refused = absl::InfinitePast();  // the time of the last event "refused"
+  int64_t refused_since = 0;                  // refusals without an event, since then
 
   bool IsConnected(IterationId iteration) const {  // by any client
     const auto session = sessions.lower_bound({iteration, ClientId()});

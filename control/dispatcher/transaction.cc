@@ -20,6 +20,12 @@
 #include "include/status_macros.h"
 
 namespace penstock::control {
+namespace {
+
+constexpr size_t kMaxAuditText = 4096;  // bytes of a field of an event
+constexpr absl::Duration kBetweenRefusals = absl::Seconds(1);
+
+}  // namespace
 
 Transaction::~Transaction() {
   if (std::uncaught_exceptions() > exceptions_ && !changes_.empty()) AbortWithoutMemory();
@@ -216,13 +222,26 @@ void Transaction::Log(std::string name, EventFields fields) {
 }
 
 void Transaction::Audit(std::string name, EventFields fields) {
+  for (auto& [key, text] : fields) {
+    if (text.size() > kMaxAuditText) text = absl::StrCat(text.substr(0, kMaxAuditText), "...");
+  }
   if (caller_.has_value()) fields.push_back({"principal", caller_->name});
   Log(std::move(name), std::move(fields));
 }
 
 absl::Status Transaction::AuditRefusal(absl::Status status) {
-  if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status))
-    Audit("refused", {{"why", std::string(status.message())}});
+  if (!absl::IsPermissionDenied(status) && !absl::IsResourceExhausted(status)) return status;
+  const absl::Time now = shared_.options.now();
+  if (now < shared_.refused + kBetweenRefusals) {
+    ++shared_.refused_since;
+    CountEvent("refused");
+    return status;
+  }
+  shared_.refused = now;
+  EventFields fields = {{"why", std::string(status.message().substr(0, kMaxAuditText))}};
+  if (const int64_t others = std::exchange(shared_.refused_since, 0); others > 0)
+    fields.push_back({"others", absl::StrCat(others)});
+  Audit("refused", std::move(fields));
   return status;
 }
 

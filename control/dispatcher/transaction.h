@@ -84,9 +84,10 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   using EventFields = std::vector<std::pair<std::string, std::string>>;
   void Log(std::string name, EventFields fields);
   // Logs an event that changes a job, a dataset, a worker or a right, with the caller's name as
-  // `principal`.
+  // `principal`. Long texts are cut.
   void Audit(std::string name, EventFields fields);
-  // Logs that the caller was refused, if `status` says so. Returns `status`.
+  // Logs that the caller was refused, if `status` says so. At most once a second; the next event
+  // has the number of refusals that were not logged as `others`. Returns `status`.
   absl::Status AuditRefusal(absl::Status status);
 
   // Returns the object that ends the iteration as a part of this transaction (iteration_end.h).

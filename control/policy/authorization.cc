@@ -76,7 +76,9 @@ absl::Status Authorize(Action action, const Caller& caller, std::string_view nam
   if (!caller.has_value()) return absl::OkStatus();
   const Rule& rule = kRules[static_cast<size_t>(action)];
   const std::vector<std::string>& allowed = caller->namespaces;
-  const std::string its(name_space.empty() ? kDefaultNamespace : name_space);
+  // No namespace of the auth_file is longer, and the text of the error must stay short.
+  const std::string its(name_space.empty() ? kDefaultNamespace
+                                           : name_space.substr(0, kMaxNamespaceBytes + 1));
   if (!rule.in_namespace || allowed.empty() ||
       std::find(allowed.begin(), allowed.end(), its) != allowed.end()) {
     return absl::OkStatus();

@@ -58,10 +58,11 @@ absl::Status ToStatus(const protocol::Refused& refused) {
 
 absl::Status CheckScoped(std::string_view name_space, std::string_view scoped) {
   const std::string_view its = name_space.empty() ? kDefaultNamespace : name_space;
-  const bool possible =
-      its.size() <= kMaxNamespaceBytes && std::none_of(its.begin(), its.end(), [](char c) {
-        return c == '/' || absl::ascii_iscntrl(static_cast<unsigned char>(c));
-      });
+  const bool possible = its.size() <= kMaxNamespaceBytes &&
+                        NamespaceOf(scoped).size() <= kMaxNamespaceBytes &&
+                        std::none_of(its.begin(), its.end(), [](char c) {
+                          return c == '/' || absl::ascii_iscntrl(static_cast<unsigned char>(c));
+                        });
   if (!possible) {
     return absl::InvalidArgumentError(
         "a namespace may have at most 256 bytes, and may contain no '/' and no control characters");

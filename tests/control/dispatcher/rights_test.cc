@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rights of principals at a dispatcher's core: owners, refusals, and the events that name the
 // principal. tests/control/policy has the table of rights.
+#include <algorithm>
 #include <functional>
 
 #include "gmock/gmock.h"
@@ -63,6 +64,9 @@ class RightsTest : public CoreTest {
           id, 0, [&](const auto& answer) { done(answer.status()); }, caller);
     });
   }
+  static Caller InNamespace(const std::string& name_space) {
+    return Principal{.name = "n", .role = Role::kTrainer, .namespaces = {name_space}};
+  }
   absl::Status Save(const JobAnswer& job, const Caller& caller) {
     return Ask([&](auto done) {
       core_->GetReading(
@@ -124,6 +128,7 @@ TEST_F(RightsTest, ADatasetBelongsToTheTrainerThatRegisteredIt) {
   EXPECT_TRUE(absl::IsPermissionDenied(Fetch(id, kB)));
   EXPECT_TRUE(absl::IsPermissionDenied(CreateFor(kB, {.dataset_id = id}).status()));
 
+  now_ += absl::Seconds(1);
   EXPECT_TRUE(absl::IsPermissionDenied(Unregister(id, kB)));
   EXPECT_THAT(Last("refused").field("why"), HasSubstr("may not unregister a dataset"));
   EXPECT_EQ(Last("refused").field("principal"), "b");
@@ -274,6 +279,39 @@ TEST_F(RightsTest, NamespacesLimitATrainerAndAnOperator) {
   EXPECT_TRUE(absl::IsPermissionDenied(Cancel("y", operator_of_vision)));
   EXPECT_TRUE(Cancel("vision/x", operator_of_vision).ok());
   EXPECT_EQ(StatusFor(operator_of_vision).jobs.size(), 1u);
+}
+
+TEST_F(RightsTest, LongTextsAreRefusedAndNotLogged) {
+  Caller vision = kA;
+  vision->namespaces = {"vision"};
+  const std::string text(1 << 20, 'x');
+  EXPECT_THAT(RegisterFor(vision, {.name_space = text}), HasSubstr("at most 256 bytes"));
+  EXPECT_THAT(RegisterFor(vision, {.dataset_id = text + "/y"}), HasSubstr("at most 256 bytes"));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(CreateFor(vision, {.name = "x", .name_space = text}).status()));
+  EXPECT_THAT(Last("refused").name, IsEmpty());
+  const absl::Status denied = Fetch(text + "/y", vision);
+  EXPECT_TRUE(absl::IsPermissionDenied(denied));
+  EXPECT_LT(denied.message().size(), 1000u);
+  EXPECT_LT(Last("refused").field("why").size(), 1000u);
+  auto inbox = std::make_shared<Inbox<WorkerStreamWriter, WorkerDown>>();
+  core_->OnMessage(core_->OpenWorker(inbox, kWorker),
+                   WorkerHello{.worker = WorkerId(1), .address = text});
+  EXPECT_LT(Last("worker_refused").field("address").size(), 5000u);
+}
+
+TEST_F(RightsTest, RefusalsAreEventsAtMostOnceASecond) {
+  for (int i = 0; i < 10; ++i)
+    EXPECT_TRUE(absl::IsPermissionDenied(Fetch("v/x", InNamespace("w"))));
+  const auto count = [&] {
+    return std::ranges::count_if(events_->All(),
+                                 [](const Event& event) { return event.name == "refused"; });
+  };
+  EXPECT_EQ(count(), 1);
+  now_ += absl::Seconds(1);
+  EXPECT_TRUE(absl::IsPermissionDenied(Fetch("v/x", InNamespace("w"))));
+  EXPECT_EQ(count(), 2);
+  EXPECT_EQ(Last("refused").field("others"), "9");
 }
 
 TEST_F(RightsTest, AStatusShowsATrainerOnlyItsOwn) {
