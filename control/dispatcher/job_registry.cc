@@ -343,7 +343,16 @@ absl::StatusOr<const JobRecord*> JobRegistry::FindFor(Action action, const Calle
                                                       const std::string& name_or_id) const {
   const JobRecord* job = state_.FindJobByName(name_or_id);
   uint64_t id = 0;
-  if (job == nullptr && absl::SimpleAtoi(name_or_id, &id)) job = state_.FindJob(JobId(id));
+  const JobRecord* numbered =
+      absl::SimpleAtoi(name_or_id, &id) ? state_.FindJob(JobId(id)) : nullptr;
+  // If the name of one job is the number of another, the caller must not end the wrong one.
+  if (job == nullptr || (numbered != nullptr && !Authorize(action, caller, *job).ok())) {
+    job = numbered;
+  } else if (numbered != nullptr && numbered != job && Authorize(action, caller, *numbered).ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", name_or_id, "' is the name of job ", job->id.value(), " and the number of job ",
+        numbered->name, "; use the number of the former or the name of the latter"));
+  }
   if (job == nullptr) {
     RETURN_IF_ERROR(AuthorizeByRole(action, caller));
     return absl::NotFoundError(absl::StrCat("there is no job ", name_or_id));

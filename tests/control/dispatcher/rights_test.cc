@@ -175,6 +175,20 @@ TEST_F(RightsTest, AJobBelongsToTheTrainerThatCreatedIt) {
   EXPECT_TRUE(CreateFor(kB, {.name = "train", .dataset_id = of_b}).ok());
 }
 
+TEST_F(RightsTest, ANameOfDigitsDoesNotHideANumber) {
+  const JobAnswer job = CreateFor(kA, {.name = "x", .dataset_id = RegisterFor(kA)}).value();
+  const std::string number = absl::StrCat(job.job.value());
+  ASSERT_TRUE(CreateFor(kB, {.name = number, .dataset_id = RegisterFor(kB)}).ok());
+  const absl::Status both = Cancel(number, kOperator);
+  EXPECT_TRUE(absl::IsInvalidArgument(both)) << both;
+  EXPECT_THAT(std::string(both.message()), HasSubstr("the number of job x"));
+  EXPECT_TRUE(Cancel(number, kA).ok());  // may act only on one of them
+  EXPECT_TRUE(recovered_.FindJobByName("x")->cancelled);
+  EXPECT_FALSE(recovered_.FindJobByName(number)->cancelled);
+  EXPECT_TRUE(Cancel(number, kB).ok());
+  EXPECT_TRUE(recovered_.FindJobByName(number)->cancelled);
+}
+
 TEST_F(RightsTest, ARequestNumberGivesNobodyTheAnswerOfAnother) {
   const std::string of_a = RegisterFor(kA);
   const std::string of_b = RegisterFor(kB);
