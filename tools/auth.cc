@@ -15,14 +15,19 @@ namespace {
 
 // Writes a new token to `path`, which must not exist yet, and prints the line for the auth_file.
 absl::Status WriteToken(const std::string& path) {
-  if (LocalDisk().Read(path).ok()) {
+  const absl::StatusOr<std::unique_ptr<DiskFile>> file = LocalDisk().CreateLocked(path);
+  if (absl::IsAlreadyExists(file.status())) {
     return absl::AlreadyExistsError(
         absl::StrCat(path, " exists; name another file, or remove this one first"));
   }
+  if (!file.ok()) return file.status();
   const std::string token = control::MakeToken();
-  ASSIGN_OR_RETURN(const std::unique_ptr<DiskFile> file,
-                   LocalDisk().Create(path, Disk::Readers::kOwner));
-  RETURN_IF_ERROR(file->Append(absl::StrCat(token, "\n")));
+  absl::Status written = (*file)->Append(absl::StrCat(token, "\n"));
+  written.Update((*file)->Sync());
+  if (!written.ok()) {
+    LocalDisk().Remove(path).IgnoreError();  // it may be half a token
+    return written;
+  }
   std::printf("tokens = [\"%s\"]\n", control::TokenDigest(token).c_str());
   return absl::OkStatus();
 }

@@ -388,6 +388,10 @@ class CommandTest(unittest.TestCase):
         digest = hashlib.sha256(token.read_text().strip().encode()).hexdigest()
         self.assertEqual(line, f'tokens = ["sha256:{digest}"]\n')
         self.assert_fails(run("auth", "token", token), "ALREADY_EXISTS", token)
+        link, elsewhere = self.folder / "link", self.folder / "elsewhere"
+        link.symlink_to(elsewhere)
+        self.assert_fails(run("auth", "token", link), "ALREADY_EXISTS", link)
+        self.assertFalse(elsewhere.exists())
 
         auth.write_text(f'[admin]\nrole = "operator"\n{line}')
         dispatcher = self.dispatcher("--auth-file", auth)
