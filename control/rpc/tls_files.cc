@@ -21,6 +21,7 @@ struct Freed {
 };
 using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
+using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX, SSL_CTX_free>>;
 using Bytes = std::unique_ptr<BIO, Freed<BIO, BIO_free_all>>;
 
 absl::StatusOr<std::string> ReadFile(const char* setting, const std::string& path) {
@@ -77,6 +78,15 @@ absl::Status Check(const TlsConfig& tls, const Pem& pem) {
     return Refused("tls_key", tls.key,
                    absl::StrCat("the key of the certificate '", tls.certificate, "'"));
   }
+  // As gRPC does. OpenSSL refuses keys and signatures below its security level only here.
+  const Context context(SSL_CTX_new(TLS_method()));
+  if (context == nullptr || SSL_CTX_use_certificate(context.get(), certificate.get()) != 1) {
+    return Refused("tls_certificate", tls.certificate,
+                   "a certificate that OpenSSL lets a server use");
+  }
+  if (SSL_CTX_use_PrivateKey(context.get(), key.get()) != 1) {
+    return Refused("tls_key", tls.key, "a key that OpenSSL lets a server use");
+  }
   return absl::OkStatus();
 }
 
@@ -102,8 +112,8 @@ absl::StatusOr<std::shared_ptr<TlsFiles>> TlsFiles::Open(const TlsConfig& tls,
 }
 
 Pem TlsFiles::Latest() {
+  MutexLock lock(mu_);  // while reading too, so that an older content never replaces a newer one
   absl::StatusOr<Pem> read = Read(tls_);
-  MutexLock lock(mu_);
   if (read.ok() && *read == valid_) {
     refused_.clear();
     return valid_;

@@ -25,8 +25,9 @@ struct Pem {
 class TlsFiles {
  public:
   // Reads and checks the files. NotFound for a file that cannot be read. InvalidArgument for a file
-  // with unexpected content, for a key that does not match the certificate, and if only one of key
-  // and certificate is given. `events` gets an event when the files have changed.
+  // with unexpected content, for a key that does not match the certificate or is too weak for
+  // OpenSSL's security level, and if only one of key and certificate is given. `events` gets an
+  // event when the files have changed.
   static absl::StatusOr<std::shared_ptr<TlsFiles>> Open(
       const TlsConfig& tls, std::shared_ptr<EventLog> events = StderrEventLog());
 

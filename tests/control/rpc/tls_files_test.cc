@@ -3,9 +3,15 @@
 #include "control/rpc/tls_files.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cluster/certificates.h"
@@ -82,6 +88,49 @@ TEST_F(TlsFilesTest, BrokenFilesKeepTheLastContentAndAreNamedOnce) {
   EXPECT_EQ(files_->Latest(), first_);
   EXPECT_EQ(CountOf("certificate_refused"), 3) << "the second certificate is cut off";
   EXPECT_EQ(CountOf("certificate_reloaded"), 0);
+}
+
+TEST_F(TlsFilesTest, AKeyThatIsTooWeakForTlsIsNotUsed) {
+  const std::string make =
+      absl::StrCat("openssl req -x509 -days 2 -subj /CN=weak -nodes -newkey rsa:512 -keyout ",
+                   tls_.key, " -out ", tls_.certificate, " 2>/dev/null");
+  ASSERT_EQ(std::system(make.c_str()), 0);
+  EXPECT_EQ(files_->Latest(), first_);
+  EXPECT_THAT(LastReason(), HasSubstr(tls_.certificate + "' is not a certificate that OpenSSL"));
+  EXPECT_FALSE(TlsFiles::Open(tls_, events_).ok());
+}
+
+// Threads that read the files during replacements never see an older pair after a newer one.
+TEST_F(TlsFilesTest, AnOlderPairNeverReplacesANewerOne) {
+  constexpr int kPairs = 20;
+  std::vector<Pem> pairs = {first_};
+  std::vector<TlsConfig> issued;
+  for (int i = 0; i < kPairs; ++i) {
+    issued.push_back(authority_.Issue(absl::StrCat("pair", i)));
+    pairs.push_back({.ca = first_.ca,
+                     .certificate = ContentOf(issued.back().certificate),
+                     .key = ContentOf(issued.back().key)});
+  }
+  std::atomic<bool> over = false;
+  std::atomic<int> went_back = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (auto last = pairs.begin(); !over;) {
+        const auto now = std::find(pairs.begin(), pairs.end(), files_->Latest());
+        if (now < last) ++went_back;
+        last = now;
+      }
+    });
+  }
+  for (const TlsConfig& next : issued) {
+    Authority::Replace(tls_, next);
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(went_back, 0);
+  EXPECT_EQ(files_->Latest(), pairs.back());
 }
 
 TEST_F(TlsFilesTest, NoEventContainsAKey) {
