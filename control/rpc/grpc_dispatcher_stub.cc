@@ -198,11 +198,18 @@ class GrpcDispatcherStub final : public DispatcherStub {
         }));
   }
 
-  // Reads the file each time, so that a token can be replaced while this process runs.
-  absl::Status AddToken(grpc::ClientContext* context) const {
+  // Reads the file each time, so that a token can be replaced while this process runs. If the file
+  // is missing or not valid at that moment, uses the last token that it contained.
+  absl::Status AddToken(grpc::ClientContext* context) {
     if (token_file_.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::string token, ReadToken(token_file_));
-    context->AddMetadata(kTokenMetadata, absl::StrCat(kTokenScheme, token));
+    MutexLock lock(mu_);
+    absl::StatusOr<std::string> token = ReadToken(token_file_);
+    if (token.ok()) {
+      token_ = *std::move(token);
+    } else if (token_.empty()) {
+      return token.status();
+    }
+    context->AddMetadata(kTokenMetadata, absl::StrCat(kTokenScheme, token_));
     return absl::OkStatus();
   }
 
@@ -241,6 +248,8 @@ class GrpcDispatcherStub final : public DispatcherStub {
   const std::string token_file_;  // empty: none
   Connections connections_;
   std::stop_source stop_;
+  Mutex mu_;
+  std::string token_ GUARDED_BY(mu_);  // the last valid one of token_file_; empty: none yet
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace {
 using control::CallOptions;
 using control::DispatcherStub;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // In the order of the table's columns.
 enum Who { kStranger, kWorker, kOtherTrainer, kOwner, kOperator, kKinds };
@@ -250,8 +251,38 @@ TEST(Token, IsReadAgainForEachCall) {
   EXPECT_TRUE(absl::IsUnauthenticated(stub->GetStatus(kPatient).status()));
   std::ofstream(token) << "new\n";
   EXPECT_TRUE(stub->GetStatus(kPatient).ok());
+  dispatcher->Stop();
+}
+
+// A token file that is replaced in place is empty for a moment.
+TEST(Token, TheLastValidOneIsUsedWhileTheFileIsReplaced) {
+  const TemporaryFolder folder;
+  const std::string token = folder.path() + "/token", auth = folder.path() + "/auth.toml";
+  std::ofstream(auth) << "[me]\nrole = \"operator\"\ntokens = [\"" << control::TokenDigest("mine")
+                      << "\"]\n";
+  const auto dispatcher = DispatchServer::Start({.auth_file = auth}).value();
+  TlsConfig tls;
+  tls.token_file = token;
+  const auto stub = DispatcherStub::Make(dispatcher->target(), tls).value();
+  const auto read = [&] {
+    FirstAnswer<control::ClientDown, control::SessionError> answer;
+    const auto session = stub->OpenClientSession(&answer);
+    session->Send(control::ClientHello{
+        .job = JobId(1), .client = ClientId(1), .incarnation = Incarnation(1), .token = {}});
+    return answer.Wait();  // there is no such job
+  };
   std::ofstream(token) << "two words";
   EXPECT_TRUE(absl::IsInvalidArgument(stub->GetStatus(kPatient).status()));
+  std::ofstream(token) << "mine\n";
+  EXPECT_TRUE(stub->GetStatus(kPatient).ok());
+  for (const char* unfinished : {"", "two words"}) {
+    std::ofstream(token) << unfinished;
+    EXPECT_TRUE(stub->GetStatus(kPatient).ok());
+    EXPECT_THAT(std::string(read().message()), Not(HasSubstr("token_file: ")));
+  }
+  std::filesystem::remove(token);
+  EXPECT_TRUE(stub->GetStatus(kPatient).ok());
+  EXPECT_THAT(std::string(read().message()), Not(HasSubstr("token_file: ")));
   dispatcher->Stop();
 }
 
