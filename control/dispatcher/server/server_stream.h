@@ -177,19 +177,34 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 };
 
 // A stream whose only message is the reason for which the dispatcher refuses the caller. The
-// message shows the peer that the reason is the dispatcher's own, not that of a proxy.
+// message shows the peer that the reason is the dispatcher's own, not that of a proxy. A peer that
+// does not read it has the bounds of a stream without a hello.
 template <class Down, class WireDown, class Refusal>
-class RefusedStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+class RefusedStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                            public PortUser {
  public:
-  explicit RefusedStream(const absl::Status& why) {
+  RefusedStream(const absl::Status& why, PortBounds* bounds, grpc::CallbackServerContext* context)
+      : bounds_(bounds), context_(context), since_(BootTime()) {
     WireDown wire;
     ToWire(Down(Refusal{why}), &wire);
     message_ = ToBytes(wire);
+    const absl::Status added = bounds_->AddStream(*this, since_);
     this->StartWriteAndFinish(&message_, grpc::WriteOptions(), ToGrpc(why));
+    if (!added.ok()) Cancel();
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    bounds_->Remove(*this);
+    delete this;
+  }
+
+  void Refuse(const absl::Status&) override { Cancel(); }  // another reason is on its way
+  void Cancel() override { context_->TryCancel(); }
+  absl::Time UnreadSince() const override { return since_; }
 
  private:
+  PortBounds* const bounds_;
+  grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone
+  const absl::Time since_;
   grpc::ByteBuffer message_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "control/dispatcher/server/server_call.h"
 #include "control/dispatcher/server/server_stream.h"
+#include "control/observe/refused.h"
 #include "control/policy/authorization.h"
 #include "control/proto/reading_proto.h"
 #include "control/rpc/credentials.h"
@@ -58,13 +59,14 @@ PeerCredentials CredentialsOf(const grpc::CallbackServerContext& context) {
 }
 
 // Opens a stream of the core, or one that ends with the reason for which the caller is refused.
-template <class Stream, class Refused>
+template <class Stream, class RefusedAs>
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OpenStream(
     Core* core, Authenticator* authenticator, PortBounds* bounds, typename Stream::Opened open,
     grpc::CallbackServerContext* context) {
   absl::StatusOr<Caller> caller = authenticator->Identify(CredentialsOf(*context));
   if (caller.ok()) return new Stream(core, open, bounds, *std::move(caller), context);
-  return new Refused(caller.status());
+  CountRefused(Port::kDispatcher, Refused::kUnauthenticated);
+  return new RefusedAs(caller.status(), bounds, context);
 }
 
 }  // namespace
@@ -78,6 +80,7 @@ grpc::ServerUnaryReactor* DispatcherService::Identified(grpc::CallbackServerCont
   if (caller.ok()) {
     handle(*caller, reactor);
   } else {
+    CountRefused(Port::kDispatcher, Refused::kUnauthenticated);
     reactor->FinishWith(caller.status());
   }
   return reactor;

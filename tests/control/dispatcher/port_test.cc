@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <string>
@@ -21,6 +23,7 @@
 #include "control/sync/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/observe/count_refused.h"
 #include "tests/control/observe/no_descriptors_left.h"
 
 namespace penstock::control {
@@ -32,14 +35,16 @@ class PortTest : public ::testing::Test {
  protected:
   using Stream = grpc::ClientReaderWriter<wire::ClientUp, wire::ClientDown>;
 
-  void Start(const PortLimits& limits) {
+  void Start(const PortLimits& limits, const std::string& auth_file = "") {
     CoreOptions options;
     options.now = BootTime;
     options.random = RandomNumber;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = StderrEventLog();
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
-    auto listener = Listener::Start({.host = "127.0.0.1"}, core_.get(), limits);
+    DispatcherConfig config = {.host = "127.0.0.1"};
+    config.auth_file = auth_file;
+    auto listener = Listener::Start(config, core_.get(), limits);
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     stub_ = wire::Dispatcher::NewStub(NewChannel());
@@ -187,6 +192,57 @@ int Connect(int fd, int port) {
   at.sin_port = htons(static_cast<uint16_t>(port));
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at);
+}
+
+// Returns a frame of HTTP/2 with a payload of less than 256 bytes.
+std::string Frame(char type, char flags, char stream, const std::string& payload) {
+  const char head[] = {0, 0, static_cast<char>(payload.size()), type, flags, 0, 0, 0, stream};
+  return std::string(head, sizeof head) + payload;
+}
+
+// Opens streams at the dispatcher whose answers it gives no room: its window has 0 bytes.
+std::string StreamsWithoutAWindow(int count) {
+  std::string fields;  // each is a literal that is not indexed
+  for (const std::string text :
+       {":method", "POST", ":scheme", "http", ":path",
+        "/penstock.control.wire.Dispatcher/ClientSession", ":authority", "localhost",
+        "content-type", "application/grpc", "te", "trailers"}) {
+    if (text.front() == ':' || text == "content-type" || text == "te") fields += '\0';
+    fields += static_cast<char>(text.size());
+    fields += text;
+  }
+  std::string sent = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+  sent += Frame(4, 0, 0, std::string("\0\4\0\0\0\0", 6));  // SETTINGS_INITIAL_WINDOW_SIZE = 0
+  for (int i = 0; i < count; ++i) {
+    sent += Frame(1, 4, static_cast<char>(2 * i + 1), fields);  // HEADERS, the end of them
+  }
+  return sent;
+}
+
+TEST_F(PortTest, UnauthenticatedStreamsThatNobodyReadsHaveTheBoundsOfStrangers) {
+  const std::string auth = absl::StrCat(testing::TempDir(), "/port-auth-", getpid(), ".toml");
+  std::ofstream(auth) << "[admin]\nrole = \"operator\"\ncertificates = [\"admin\"]\n";
+  Start({.unidentified = 3, .hello_timeout = absl::Milliseconds(500)}, auth);
+  const auto refused = [](const char* reason) { return RefusedSoFar("dispatcher", reason); };
+  const int64_t strangers = refused("unauthenticated");
+  const int64_t many = refused("too_many");
+  const int64_t late = refused("too_late");
+  EXPECT_EQ(Register("some", 10).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(refused("unauthenticated"), strangers + 1);
+
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(Connect(fd, listener_->port()), 0);
+  const std::string streams = StreamsWithoutAWindow(5);
+  ASSERT_EQ(write(fd, streams.data(), streams.size()), static_cast<ssize_t>(streams.size()));
+  for (int i = 0; i < 1000 && refused("too_late") < late + 3; ++i) {
+    absl::SleepFor(absl::Milliseconds(20));
+    if (refused("unauthenticated") == strangers + 6) listener_->Sweep();
+  }
+  EXPECT_EQ(refused("unauthenticated"), strangers + 6);
+  EXPECT_EQ(refused("too_many"), many + 2);
+  EXPECT_EQ(refused("too_late"), late + 3);
+  close(fd);
+  std::remove(auth.c_str());
 }
 
 // gRPC's own listener never accepts again after this.
