@@ -36,6 +36,10 @@ class SecureCluster : public testing::Test {
   ~SecureCluster() override {
     if (worker_ != nullptr) worker_->Stop();
     if (dispatcher_ != nullptr) dispatcher_->Stop();
+    for (const char* of_trainer :
+         {"PENSTOCK_TLS_CA", "PENSTOCK_TLS_CERTIFICATE", "PENSTOCK_TLS_KEY"}) {
+      unsetenv(of_trainer);
+    }
   }
 
   // A trainer with this TLS, which it reads from its environment.
