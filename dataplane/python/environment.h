@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The variables that a worker's Python processes get. Such a process runs code that comes with
 // datasets, and the worker's environment may contain credentials (AWS_SECRET_ACCESS_KEY,
-// PENSTOCK_METRICS_TOKEN). So only named variables are passed on. Pure functions.
+// PENSTOCK_METRICS_TOKEN). So only named variables are passed on. This keeps credentials out of
+// libraries, logs and child processes. It is no barrier: code of the worker's user can read the
+// worker's own environment in /proc. Pure functions.
 #pragma once
 
 #include <optional>
