@@ -146,6 +146,20 @@ class FilesTest(Folder):
         self.assert_refused(run("credentials", "add", self.above, "vision"), "NOT_FOUND", self.above)
         self.assertEqual(self.contents(), before)
 
+    def test_a_replaced_file_keeps_its_owner_and_mode(self):
+        self.make()
+        owner = (65534, 65533) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+        replaced = ("auth.toml", "dispatcher.pem", "worker.pem")
+        for name in replaced:
+            (self.folder / name).chmod(0o640)
+            os.chown(self.folder / name, *owner)
+        self.assertEqual(run("credentials", "add", self.folder, "vision")[0], 0)
+        self.assertEqual(run("credentials", "renew", self.folder)[0], 0)
+        for name in replaced:
+            status = (self.folder / name).stat()
+            self.assertEqual((name, status.st_mode & 0o777, status.st_uid, status.st_gid), (name, 0o640, *owner))
+        self.assertEqual((self.folder / "vision.token").stat().st_mode & 0o777, 0o600)
+
     def test_renewed_certificates_keep_their_keys_and_hosts(self):
         self.make("--days", 1)
         before = self.contents()

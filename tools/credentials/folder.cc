@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/credentials/folder.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,15 +49,39 @@ std::string FileIn(const std::string& folder, const std::string& name) {
   return absl::StrCat(folder, "/", name);
 }
 
+// Gives a new file of this user the owner and the mode of the file that it replaces, so that a
+// server which could read the old one can read the new one. OK if there is no old file.
+absl::Status KeepReaders(const std::string& unfinished, const std::string& path) {
+  struct stat old = {};
+  if (::lstat(path.c_str(), &old) != 0) {
+    return errno == ENOENT ? absl::OkStatus() : DiskError(errno, "look at", path);
+  }
+  if (!S_ISREG(old.st_mode)) return absl::OkStatus();
+  // The folder may belong to another user, who could put a link here.
+  const int fd = ::open(unfinished.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return DiskError(errno, "open", unfinished);
+  struct stat made = {};
+  const bool ours = ::fstat(fd, &made) == 0 && S_ISREG(made.st_mode) && made.st_nlink == 1 &&
+                    made.st_uid == ::geteuid();
+  const bool same_owner = made.st_uid == old.st_uid && made.st_gid == old.st_gid;
+  errno = ours ? 0 : EPERM;
+  const bool kept = ours && (same_owner || ::fchown(fd, old.st_uid, old.st_gid) == 0) &&
+                    ::fchmod(fd, old.st_mode & 0777) == 0;
+  const absl::Status status =
+      kept ? absl::OkStatus() : DiskError(errno, "keep the owner and the mode of", path);
+  ::close(fd);
+  return status;
+}
+
 // Gives the file its new content in one step.
 absl::Status Replace(const std::string& folder, const std::string& name,
                      const std::string& content) {
   const std::string path = FileIn(folder, name);
   const std::string unfinished = absl::StrCat(path, ".new");
   RETURN_IF_ERROR(LocalDisk().Remove(unfinished));  // of a command that was ended
-  ASSIGN_OR_RETURN(const std::unique_ptr<DiskFile> file,
-                   LocalDisk().Create(unfinished, Disk::Readers::kOwner));
+  ASSIGN_OR_RETURN(const std::unique_ptr<DiskFile> file, LocalDisk().CreateLocked(unfinished));
   RETURN_IF_ERROR(file->Append(content));
+  RETURN_IF_ERROR(KeepReaders(unfinished, path));
   RETURN_IF_ERROR(file->Sync());
   return file->Rename(path);
 }

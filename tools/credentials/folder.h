@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The folder of a cluster's credentials, which `penstock credentials` makes and changes:
 // certificates, tokens, the dispatcher's auth_file, and a settings file for each kind of process.
-// docs/security.md lists the files. New files can be read by this user only.
+// docs/security.md lists the files. New files can be read by this user only. A
+// file that replaces another keeps the owner and the mode of that file.
 //
 // Errors name the file. Two commands that change one folder must not run at the same time.
 #pragma once
