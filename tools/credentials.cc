@@ -25,7 +25,7 @@ struct Arguments {
 absl::Status Init(const Arguments& given) {
   RETURN_IF_ERROR(MakeCredentials(given.folder, given.cluster));
   const std::string& folder = given.folder;
-  const std::string service = ServiceAt(given.cluster.hosts.front());
+  const std::string service = ServiceAt(given.cluster.hosts.main());
   std::printf("made %s. Keep ca.key there; docs/security.md says which files each machine needs.\n",
               folder.c_str());
   std::printf("  penstock dispatcher --config %s/dispatcher.toml\n", folder.c_str());
@@ -52,10 +52,12 @@ absl::Status AddOne(const Arguments& given) {
 }
 
 absl::Status Renew(const Arguments& given) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> hosts,
+  ASSIGN_OR_RETURN(const HostsByName renewed,
                    RenewCertificates(given.folder, given.cluster.hosts, given.cluster.days));
-  std::printf("made %s/dispatcher.pem and %s/worker.pem anew, for %s\n", given.folder.c_str(),
-              given.folder.c_str(), absl::StrJoin(hosts, ", ").c_str());
+  for (const auto& [name, hosts] : renewed) {
+    std::printf("made %s/%s.pem anew, for %s\n", given.folder.c_str(), name.c_str(),
+                absl::StrJoin(hosts, ", ").c_str());
+  }
   return absl::OkStatus();
 }
 
@@ -76,14 +78,26 @@ void AddDays(CLI::App& command, Arguments& given) {
       ->capture_default_str();
 }
 
+// Returns the option for all hosts.
+CLI::Option* AddHosts(CLI::App& command, ClusterHosts& hosts, const char* help) {
+  CLI::Option* all =
+      command.add_option("--hosts", hosts.all, help)->delimiter(',')->allow_extra_args(false);
+  command
+      .add_option("--dispatcher-host", hosts.dispatcher,
+                  "Names of the dispatcher's host, separated by commas; the first is dialled. If "
+                  "left out: the first of --hosts. Only dispatcher.pem is for them.")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(all);
+  return all;
+}
+
 void AddInit(CLI::App& credentials, Chosen& chosen, const std::shared_ptr<Arguments>& given) {
   CLI::App& init = AddAction(credentials, chosen, given, "init",
                              "Make the folder; an existing one is never changed.", Init);
-  init.add_option("--hosts", given->cluster.hosts,
-                  "Hosts of the dispatcher and of the workers, separated by commas, as clients "
-                  "dial them; the dispatcher's is the first. localhost is always added.")
-      ->delimiter(',')
-      ->allow_extra_args(false)
+  AddHosts(init, given->cluster.hosts,
+           "Hosts of the dispatcher and of the workers, separated by commas, as clients dial them. "
+           "localhost is always added.")
       ->required();
   init.add_option("--trainer", given->cluster.trainers,
                   "Name of a trainer's principal; may be given several times.")
@@ -110,11 +124,8 @@ void AddRenew(CLI::App& credentials, Chosen& chosen, const std::shared_ptr<Argum
                               "Make new certificates for the keys of the dispatcher and of "
                               "workers, with the same authority.",
                               Renew);
-  renew
-      .add_option("--hosts", given->cluster.hosts,
-                  "Hosts in place of the certificates' present ones, as for init.")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  AddHosts(renew, given->cluster.hosts,
+           "Hosts in place of the certificates' present ones, as for init.");
   AddDays(renew, *given);
 }
 

@@ -79,12 +79,15 @@ class FilesTest(Folder):
     def test_what_cannot_be_used_is_named_and_nothing_is_made(self):
         for args, word in ((["--hosts", "head:5050"], "'head:5050'"), (["--hosts", "head,10.0.0.256"], "'10.0.0.256'"),
                            (["--hosts", "head,[::1]"], "'[::1]'"),
+                           (["--hosts", "node7", "--dispatcher-host", "head:5050"], "'head:5050'"),
+                           (["--hosts", "head.rack.example,*.rack.example"], "'*.rack.example'"),
                            (["--hosts", "head", "--trainer", "a/b"], "'a/b'"),
                            (["--hosts", "head", "--trainer", "worker"], "'worker'"),
                            (["--hosts", "head", "--trainer", "dispatcher"], "'dispatcher'"),
                            (["--hosts", "head", "--trainer", "a", "--trainer", "a"], "'a'")):
             self.assert_refused(self.init(*args), "INVALID_ARGUMENT", word)
-        for args in ([], ["--hosts", "head", "--days", "0"], ["--hosts", "head", "--days", "3650"]):
+        for args in ([], ["--hosts", "head", "--days", "0"], ["--hosts", "head", "--days", "3650"],
+                     ["--dispatcher-host", "head"]):
             self.assertEqual(self.init(*args)[0], 2)
         self.assertFalse(self.folder.parent.exists())
 
@@ -92,17 +95,37 @@ class FilesTest(Folder):
         self.make("--days", 30)
         ca = self.folder / "ca.pem"
         self.assertIn("CA:TRUE", openssl("x509", "-in", ca, "-noout", "-ext", "basicConstraints"))
-        for name in ("dispatcher", "worker"):
+        own = {"dispatcher": [["-verify_hostname", "head"]],
+               "worker": [["-verify_hostname", "node7"], ["-verify_ip", "10.0.0.4"]]}
+        for name, others in (("dispatcher", "worker"), ("worker", "dispatcher")):
             certificate = self.folder / f"{name}.pem"
-            for check in (["-verify_hostname", "head"], ["-verify_hostname", "node7"], ["-verify_ip", "10.0.0.4"],
-                          ["-verify_hostname", "localhost"], ["-verify_ip", "127.0.0.1"], ["-verify_ip", "::1"]):
+            for check in (*own[name], ["-verify_hostname", "localhost"], ["-verify_ip", "127.0.0.1"],
+                          ["-verify_ip", "::1"]):
                 self.assertIn(": OK", openssl("verify", "-x509_strict", "-CAfile", ca, *check, certificate))
-            self.assertIn("mismatch", openssl("verify", "-CAfile", ca, "-verify_hostname", "node8", certificate))
+            for check in (*own[others], ["-verify_hostname", "node8"]):
+                self.assertIn("mismatch", openssl("verify", "-CAfile", ca, *check, certificate))
             self.assertIn(f"CN = {name}\n", openssl("x509", "-in", certificate, "-noout", "-subject"))
             self.assertIn("prime256v1", openssl("pkey", "-in", self.folder / f"{name}.key", "-noout", "-text"))
             for days, word in ((29, "will not expire"), (31, "will expire")):
                 self.assertIn(word, openssl("x509", "-in", certificate, "-checkend", days * 86400))
         self.assertIn("will not expire", openssl("x509", "-in", ca, "-checkend", 3640 * 86400))
+
+    def assert_hosts(self, name, hosts):
+        shown = openssl("x509", "-in", self.folder / f"{name}.pem", "-noout", "-ext", "subjectAltName")
+        self.assertEqual([host for host in re.findall(r"(?:DNS|IP Address):([^,\s]+)", shown)
+                          if host not in ("localhost", "127.0.0.1", "0:0:0:0:0:0:0:1")], hosts)
+
+    def test_only_the_dispatchers_certificate_names_its_host(self):
+        self.make("--dispatcher-host", "10.0.0.4,HEAD")
+        self.assert_hosts("dispatcher", ["10.0.0.4", "HEAD"])
+        self.assert_hosts("worker", ["node7"])
+        self.assertIn('"grpcs://10.0.0.4:5050"', self.read("worker.toml"))
+        self.assertIn("grpcs://10.0.0.4:5050", self.read("operator.env"))
+        code, _, err = run("credentials", "renew", self.folder, "--hosts", "node8,node9", "--dispatcher-host", "head2")
+        self.assertEqual(code, 0, err)
+        self.assert_hosts("dispatcher", ["head2"])
+        self.assert_hosts("worker", ["node8", "node9"])
+        self.assertEqual(run("credentials", "renew", self.folder, "--dispatcher-host", "head")[0], 2)
 
     def test_the_auth_file_contains_no_token(self):
         self.make("--trainer", "vision", "--trainer", "text")
@@ -165,7 +188,8 @@ class FilesTest(Folder):
         before = self.contents()
         code, out, err = run("credentials", "renew", self.folder, "--days", 60)
         self.assertEqual(code, 0, err)
-        self.assertIn("head, node7, 10.0.0.4, localhost", out)
+        self.assertIn("dispatcher.pem anew, for head, localhost", out)
+        self.assertIn("worker.pem anew, for node7, 10.0.0.4, localhost", out)
         after = self.contents()
         self.assertEqual({name for name in after if after[name] != before[name]}, {"dispatcher.pem", "worker.pem"})
         worker = self.folder / "worker.pem"

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/server/auth_file.h"
 #include "control/env/disk.h"
@@ -109,9 +109,11 @@ absl::Status CheckName(const std::string& name) {
       "the name of a principal has 1 to 64 letters, digits, '-' and '_', unlike '", name, "'"));
 }
 
-absl::Status CheckHosts(const std::vector<std::string>& hosts) {
-  for (const std::string& host : hosts) RETURN_IF_ERROR(CheckHost(host));
-  return absl::OkStatus();
+// Returns whether `name` is "*.domain" and covers `host`.
+bool IsWildcardOf(const std::string& name, const std::string& host) {
+  const size_t dot = host.find('.');
+  return name.starts_with("*.") && dot != host.npos &&
+         absl::EqualsIgnoreCase(name.substr(1), host.substr(dot));
 }
 
 std::vector<std::string> WithLocalhost(std::vector<std::string> hosts) {
@@ -119,6 +121,29 @@ std::vector<std::string> WithLocalhost(std::vector<std::string> hosts) {
     if (std::find(hosts.begin(), hosts.end(), own) == hosts.end()) hosts.emplace_back(own);
   }
   return hosts;
+}
+
+// Returns the hosts of each certificate. No worker's certificate is for a dispatcher's host.
+absl::StatusOr<HostsByName> HostsByCertificate(const ClusterHosts& hosts) {
+  std::vector<std::string> of_dispatcher = hosts.dispatcher;
+  if (of_dispatcher.empty()) of_dispatcher = {hosts.main()};
+  std::vector<std::string> of_workers;
+  for (const std::string& host : of_dispatcher) RETURN_IF_ERROR(CheckHost(host));
+  for (const std::string& host : hosts.all) {
+    RETURN_IF_ERROR(CheckHost(host));
+    const auto is_its = [&](const std::string& its) { return absl::EqualsIgnoreCase(host, its); };
+    if (std::any_of(of_dispatcher.begin(), of_dispatcher.end(), is_its)) continue;
+    for (const std::string& its : of_dispatcher) {
+      if (!IsWildcardOf(host, its)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", host, "' also names the dispatcher's host '", its,
+                       "', so a worker's key could stand for the dispatcher; name the hosts of "
+                       "workers one by one, or put them into a domain of their own"));
+    }
+    of_workers.push_back(host);
+  }
+  return HostsByName{{kDispatcher, WithLocalhost(std::move(of_dispatcher))},
+                     {kWorker, WithLocalhost(std::move(of_workers))}};
 }
 
 // Adds the principal's section to `auth_file`, and its files to `contents`.
@@ -134,13 +159,13 @@ void Add(const std::string& folder, const control::Principal& principal, std::st
 
 // Makes the authority, and the certificates and keys of the dispatcher and of workers.
 absl::Status AddCertificates(const ClusterTerms& terms, Contents& contents) {
+  ASSIGN_OR_RETURN(const HostsByName hosts, HostsByCertificate(terms.hosts));
   ASSIGN_OR_RETURN(const Authority authority, MakeAuthority());
   contents["ca.pem"] = authority.certificate;
   contents["ca.key"] = authority.key;
-  for (const std::string name : {kDispatcher, kWorker}) {
+  for (const auto& [name, its_hosts] : hosts) {
     ASSIGN_OR_RETURN(const std::string key, MakeKey());
-    const CertificateTerms its{
-        .name = name, .hosts = WithLocalhost(terms.hosts), .days = terms.days};
+    const CertificateTerms its{.name = name, .hosts = its_hosts, .days = terms.days};
     ASSIGN_OR_RETURN(contents[name + ".pem"], Certify(authority, key, its));
     contents[name + ".key"] = key;
   }
@@ -185,14 +210,13 @@ absl::StatusOr<std::string> ReadIn(const std::string& folder, const std::string&
 
 absl::Status MakeCredentials(const std::string& folder, const ClusterTerms& terms) {
   ASSIGN_OR_RETURN(const std::string path, PathOf(folder));
-  if (terms.hosts.empty()) return absl::InvalidArgumentError("there are no hosts");
-  RETURN_IF_ERROR(CheckHosts(terms.hosts));
+  if (terms.hosts.all.empty()) return absl::InvalidArgumentError("there are no hosts");
   Contents contents;
   RETURN_IF_ERROR(AddPrincipals(path, terms, contents));
   RETURN_IF_ERROR(AddCertificates(terms, contents));
   contents["dispatcher.toml"] = DispatcherSettings(path);
-  contents["worker.toml"] = WorkerSettings(path, terms.hosts.front());
-  contents["operator.env"] = OperatorVariables(path, terms.hosts.front());
+  contents["worker.toml"] = WorkerSettings(path, terms.hosts.main());
+  contents["operator.env"] = OperatorVariables(path, terms.hosts.main());
   RETURN_IF_ERROR(LocalDisk().MakeFolders(FolderOf(path)));
   // Disk::MakeFolders() accepts an existing folder, which may belong to another user.
   if (::mkdir(path.c_str(), 0700) != 0) {
@@ -230,27 +254,28 @@ absl::Status AddPrincipal(const std::string& folder, const control::Principal& p
   return ReplaceAll(path, last);
 }
 
-absl::StatusOr<std::vector<std::string>> RenewCertificates(const std::string& folder,
-                                                           const std::vector<std::string>& hosts,
-                                                           int days) {
+absl::StatusOr<HostsByName> RenewCertificates(const std::string& folder, const ClusterHosts& hosts,
+                                              int days) {
   ASSIGN_OR_RETURN(const std::string path, PathOf(folder));
-  RETURN_IF_ERROR(CheckHosts(hosts));
+  HostsByName renewed;
+  if (!hosts.all.empty()) {
+    ASSIGN_OR_RETURN(renewed, HostsByCertificate(hosts));
+  }
   Authority authority;
   ASSIGN_OR_RETURN(authority.certificate, ReadIn(path, "ca.pem"));
   ASSIGN_OR_RETURN(authority.key, ReadIn(path, "ca.key"));
-  CertificateTerms terms{.name = "", .hosts = WithLocalhost(hosts), .days = days};
   Contents contents;
   for (const std::string name : {kDispatcher, kWorker}) {
-    terms.name = name;
-    if (hosts.empty()) {
+    if (hosts.all.empty()) {
       ASSIGN_OR_RETURN(const std::string old, ReadIn(path, name + ".pem"));
-      ASSIGN_OR_RETURN(terms.hosts, HostsOf(old));
+      ASSIGN_OR_RETURN(renewed[name], HostsOf(old));
     }
     ASSIGN_OR_RETURN(const std::string key, ReadIn(path, name + ".key"));
-    ASSIGN_OR_RETURN(contents[name + ".pem"], Certify(authority, key, terms));
+    const CertificateTerms its{.name = name, .hosts = renewed[name], .days = days};
+    ASSIGN_OR_RETURN(contents[name + ".pem"], Certify(authority, key, its));
   }
   RETURN_IF_ERROR(ReplaceAll(path, contents));
-  return terms.hosts;
+  return renewed;
 }
 
 }  // namespace penstock::tools

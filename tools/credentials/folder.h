@@ -7,6 +7,7 @@
 // Errors name the file. Two commands that change one folder must not run at the same time.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,16 +22,27 @@ inline constexpr char kDispatcher[] = "dispatcher";
 inline constexpr char kWorker[] = "worker";
 inline constexpr char kOperator[] = "operator";
 
+// The hosts of a cluster, as clients dial them.
+struct ClusterHosts {
+  std::vector<std::string> all;         // of the dispatcher and of the workers
+  std::vector<std::string> dispatcher;  // names of the dispatcher's host; empty: the first of `all`
+
+  // REQUIRES: there are hosts. Clients dial this name of the dispatcher's.
+  const std::string& main() const { return dispatcher.empty() ? all.front() : dispatcher.front(); }
+};
+// Hosts by the name of the certificate that is for them.
+using HostsByName = std::map<std::string, std::vector<std::string>>;
+
 struct ClusterTerms {
-  // The hosts of the dispatcher and of the workers, as clients dial them; the dispatcher's is the
-  // first. "localhost" is added.
-  std::vector<std::string> hosts;
+  ClusterHosts hosts;
   std::vector<std::string> trainers;  // names of principals
   int days = 0;                       // for which certificates are valid
 };
 
-// Makes the folder, and the missing folders above it. AlreadyExists if there is anything at this
-// path. InvalidArgument for a host or a name that cannot be used; nothing is written then.
+// Makes the folder, and the missing folders above it. The dispatcher's certificate is for the
+// dispatcher's hosts, the workers' for all others, so that a worker's key cannot stand for the
+// dispatcher; both are for localhost too. AlreadyExists if there is anything at this path.
+// InvalidArgument for a host or a name that cannot be used; nothing is written then.
 absl::Status MakeCredentials(const std::string& folder, const ClusterTerms& terms);
 
 // Adds a principal with a new token to the auth_file, and writes the file of the token, and for a
@@ -38,9 +50,8 @@ absl::Status MakeCredentials(const std::string& folder, const ClusterTerms& term
 absl::Status AddPrincipal(const std::string& folder, const control::Principal& principal);
 
 // Replaces the certificates of the dispatcher and of workers, with the same authority and keys.
-// Without `hosts`, a new certificate is for the hosts of the old one. Returns these hosts.
-absl::StatusOr<std::vector<std::string>> RenewCertificates(const std::string& folder,
-                                                           const std::vector<std::string>& hosts,
-                                                           int days);
+// Without hosts, a new certificate is for the hosts of the old one. Returns the hosts.
+absl::StatusOr<HostsByName> RenewCertificates(const std::string& folder, const ClusterHosts& hosts,
+                                              int days);
 
 }  // namespace penstock::tools
