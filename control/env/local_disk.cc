@@ -44,6 +44,7 @@ class LocalDiskFile final : public DiskFile {
   }
 
   absl::Status Rename(const std::string& path) override {
+    RETURN_IF_ERROR(CheckPath(path));
     const int folder = at_.folder.get();
     std::string name = folder == AT_FDCWD ? path : std::filesystem::path(path).filename().string();
     if (renameat(folder, at_.name.c_str(), folder, name.c_str()) != 0)

@@ -171,6 +171,7 @@ class LocalFilesImpl final : public Files {
 
   absl::StatusOr<std::vector<std::string>> Glob(const std::string& pattern,
                                                 std::stop_token) override {
+    RETURN_IF_ERROR(CheckPath(pattern));
     return Listing(lookup_).Run(pattern);
   }
 

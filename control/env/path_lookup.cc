@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -154,11 +155,18 @@ class Walk {
 }  // namespace
 
 absl::StatusOr<Entry> PathLookup::Find(const std::string& path) const {
+  RETURN_IF_ERROR(CheckPath(path));
   if (!limited_) return Entry{Descriptor(AT_FDCWD), path};
   ASSIGN_OR_RETURN(std::optional<Entry> entry, Walk(allowed_, path).Run());
   if (entry.has_value()) return *std::move(entry);
   return absl::PermissionDeniedError(
       absl::StrCat(path, " is not allowed on this worker: ", remedy_));
+}
+
+absl::Status CheckPath(const std::string& path) {
+  if (path.find('\0') == std::string::npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the path ", absl::CHexEscape(path), " contains a NUL byte; leave it out"));
 }
 
 }  // namespace penstock

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/env/descriptor.h"
 
@@ -44,7 +45,7 @@ class PathLookup {
   bool limited() const { return limited_; }
   // Returns the entry that `path` names, which may be missing. A relative path begins at the
   // working directory. PermissionDenied "<path> is not allowed on this worker: <remedy>" outside
-  // the allowed folders; NotFound if the folder of the entry is missing.
+  // the allowed folders; NotFound if the folder of the entry is missing; the error of CheckPath().
   absl::StatusOr<Entry> Find(const std::string& path) const;
 
  private:
@@ -52,5 +53,9 @@ class PathLookup {
   std::vector<std::string> allowed_;
   std::string remedy_;
 };
+
+// Returns InvalidArgument if `path` contains a NUL byte. The system would end the path there, so it
+// would open another file than the file that was checked.
+absl::Status CheckPath(const std::string& path);
 
 }  // namespace penstock

@@ -208,6 +208,7 @@ absl::StatusOr<std::unique_ptr<Files>> MakeAllowedFiles(const std::vector<std::s
   std::vector<std::string> urls;
   for (const std::string& entry : allowed) {
     if (entry.empty()) return absl::InvalidArgumentError("files_allow has an empty entry");
+    RETURN_IF_ERROR(CheckPath(entry));
     const std::string scheme = remote::SchemeOf(entry);
     if (scheme.empty()) {
       folders.push_back(entry);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/env/path_lookup.h"
 #include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
@@ -60,6 +61,7 @@ absl::Status Load(const std::string& path, const LibraryKind& kind) {
 }  // namespace
 
 absl::Status LoadLibrary(const std::string& path, const LibraryKind& kind) {
+  RETURN_IF_ERROR(CheckPath(path));
   static Mutex mu;
   static std::set<std::pair<std::string, std::string>>& loaded =
       *new std::set<std::pair<std::string, std::string>>;  // guarded by mu

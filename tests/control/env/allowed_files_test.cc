@@ -149,6 +149,23 @@ TEST_F(AllowedFilesTest, AllowsASingleFileAndAFolderThatComesLater) {
   EXPECT_EQ(Read(At("later/l")), "late");
 }
 
+// The system ends a path at a NUL byte, so ".." and a NUL byte are ".." to it.
+TEST_F(AllowedFilesTest, RefusesNulBytesInPaths) {
+  using std::string_literals::operator""s;
+  for (const std::string& name : {"data/..\0x/secret/s"s, "data/..\0/secret/s"s,
+                                  "data/below/..\0x/..\0x/secret/s"s, "data/a\0"s}) {
+    const std::string path = At(name);
+    for (const absl::Status& refused :
+         {files_->Open(path).status(), files_->Open("file://" + path).status(),
+          files_->Glob(path).status(), files_->Glob(path + "*").status(),
+          LocalFiles().Open(path).status(), LocalFiles().Glob(path).status()}) {
+      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+      EXPECT_THAT(std::string(refused.message()), HasSubstr("NUL byte"));
+    }
+  }
+  EXPECT_FALSE(MakeAllowedFiles({At("data\0x"s)}).ok());
+}
+
 TEST_F(AllowedFilesTest, ARootOfAllFilesAllowsThem) {
   Allow({"/"});
   EXPECT_EQ(Read(At("secret/s")), "secret");
@@ -270,6 +287,23 @@ TEST_F(LimitedDiskTest, TouchesNothingElse) {
   }
   EXPECT_FALSE(fs::exists(At("secret/new")));
   EXPECT_EQ(LocalDisk().Read(At("secret/s")).value(), "secret");
+}
+
+TEST_F(LimitedDiskTest, RefusesNulBytesInPaths) {
+  const auto file = disk_->CreateLocked(At("data/new")).value();
+  const std::string path = At(std::string("data/..\0x/secret/new", 20));
+  for (Disk* disk : {disk_.get(), &LocalDisk()}) {
+    for (const absl::Status& refused :
+         {disk->CreateLocked(path).status(), disk->Create(path, Disk::Readers::kByUmask).status(),
+          disk->Read(path).status(), disk->Remove(path), disk->RemoveUnlocked(path),
+          disk->List(path).status(), disk->OpenFolder(path).status(), disk->MakeFolders(path),
+          file->Rename(path)}) {
+      EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+    }
+  }
+  EXPECT_TRUE(file->CheckThere().ok());
+  EXPECT_TRUE(fs::is_empty(At("secret/below")));
+  EXPECT_FALSE(fs::exists(At("secret/new")));
 }
 
 TEST_F(LimitedDiskTest, ARenameReplacesALinkAndNotItsTarget) {
