@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "control/env/remote/name.h"
 #include "include/status_macros.h"
@@ -22,14 +23,22 @@ bool IsRemote(const std::string& scheme) {
   return scheme == "http" || scheme == "https" || scheme == "s3";
 }
 
+// Removes from each segment a ";" and what follows it, as some servers do.
+std::string WithoutParameters(const std::string& path) {
+  return absl::StrJoin(absl::StrSplit(path, '/'), "/",
+                       [](std::string* out, absl::string_view part) {
+                         absl::StrAppend(out, part.substr(0, part.find(';')));
+                       });
+}
+
 // Returns whether all servers see the same folders in a path: `raw` as written, `decoded` once.
 bool IsPlain(const std::string& raw, const std::string& decoded) {
-  if (HasDotSegments(decoded) || absl::StrContains(decoded, '\\')) return false;
+  if (HasDotSegments(WithoutParameters(decoded)) || absl::StrContains(decoded, '\\')) return false;
   if (std::count(raw.begin(), raw.end(), '/') != std::count(decoded.begin(), decoded.end(), '/'))
     return false;
   const std::string again = absl::AsciiStrToLower(decoded);
   return !absl::StrContains(again, "%2e") && !absl::StrContains(again, "%2f") &&
-         !absl::StrContains(again, "%5c");
+         !absl::StrContains(again, "%5c") && !absl::StrContains(again, "%3b");
 }
 
 // Returns whether `path` is `folder` or begins with it, up to the end of a segment.

@@ -28,7 +28,7 @@ class UrlRules {
   //   case, ports with their defaults, paths without percent-encoding. User, password, query and
   //   fragment do not count.
   // - A path is not allowed if servers might disagree about its folder: if it has a segment "." or
-  //   "..", an encoded slash, a backslash, or is encoded twice.
+  //   "..", also before a ";", an encoded slash, a backslash, or is encoded twice.
   // - The key of an S3 object is compared as written.
   Hosts Judge(const std::string& name) const;
 

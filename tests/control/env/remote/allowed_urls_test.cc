@@ -29,7 +29,8 @@ TEST(UrlRules, AdmitNamesThatBeginWithAPrefix) {
   const std::vector<std::string> data = {"https://host/data/"};
   for (const char* name :
        {"https://host/data/a", "HTTPS://HOST:443/data/a", "https://me:pass@host/data/a?sign=1",
-        "https://host/%64ata/a", "https://host/data/%61", "https://host/data/..a"}) {
+        "https://host/%64ata/a", "https://host/data/%61", "https://host/data/..a",
+        "https://host/data/a;v=1/b;"}) {
     EXPECT_EQ(Judge(data, name), Hosts::kAny) << name;
   }
   for (const char* name :
@@ -48,7 +49,9 @@ TEST(UrlRules, RefusePathsThatServersMightReadInTwoWays) {
         "https://host/data/.%2E/secret", "https://host/data/%2e%2e%2fsecret",
         "https://host/data%2fa", "https://host/data/..%5csecret", "https://host/data/..\\secret",
         "https://host/data/%252e%252e/secret", "https://host/data/%252fsecret",
-        "https://host/data/%00"}) {
+        "https://host/data/%00", "https://host/data/..;/secret", "https://host/data/..;v=1/secret",
+        "https://host/data/%2e%2e;/secret", "https://host/data/..%3b/secret",
+        "https://host/data/.;/a", "https://host/data/..%253b/secret"}) {
     EXPECT_EQ(Judge({"https://host/data/"}, name), Hosts::kNone) << name;
     EXPECT_EQ(Judge({"https://"}, name), Hosts::kNone) << name;
   }
