@@ -29,6 +29,9 @@ constexpr int kAcceptsPerTurn = 16;
 // The number of descriptors that connections leave free: at most this many, and at most a quarter
 // of all.
 constexpr rlim_t kKeptFree = 64;
+// How many ports are tried if any free port will do. A port that is free at one address of a host
+// may be in use at another one.
+constexpr int kMostPorts = 16;
 
 // Returns whether a descriptor with this number is one of those to keep free. The system gives out
 // the lowest free number.
@@ -72,6 +75,44 @@ int ListenAt(const addrinfo& at, bool both_families) {
   return -1;
 }
 
+struct Listeners {
+  std::vector<int> fds;
+  int port = 0;
+  int error = 0;  // of an address that has no listener
+};
+
+Listeners ListenAtAll(addrinfo* found, int port, bool both_families) {
+  Listeners made;
+  for (addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    SetPort(*at, made.port == 0 ? port : made.port);
+    const int fd = ListenAt(*at, both_families);
+    // A host may lack one family. But a port in use would send some clients to another server.
+    if (fd < 0 && made.error != EADDRINUSE) made.error = errno;
+    if (fd < 0) continue;
+    made.fds.push_back(fd);
+    made.port = PortOf(fd);
+  }
+  return made;
+}
+
+absl::StatusOr<Listeners> ListenAtHost(const std::string& host, int port, bool both_families) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (int error = getaddrinfo(host.c_str(), nullptr, &hints, &found)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", JoinHostPort(host, port), ": ", gai_strerror(error)));
+  }
+  Listeners made = ListenAtAll(found, port, both_families);
+  for (int i = 1; i < kMostPorts && port == 0 && made.error == EADDRINUSE; ++i) {
+    for (int fd : made.fds) close(fd);
+    made = ListenAtAll(found, port, both_families);
+  }
+  freeaddrinfo(found);
+  return made;
+}
+
 }  // namespace
 
 AcceptLoop::AcceptLoop(Port counted_as) : counted_as_(counted_as), stop_(eventfd(0, EFD_CLOEXEC)) {}
@@ -104,30 +145,16 @@ absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Listen(const std::string
 }
 
 absl::Status AcceptLoop::Bind(const std::string& host, int port) {
-  const std::string address = JoinHostPort(host, port);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
   const bool any = host == "0.0.0.0";
-  if (int error = getaddrinfo(any ? "::" : host.c_str(), nullptr, &hints, &found)) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, ": ", gai_strerror(error)));
+  ASSIGN_OR_RETURN(Listeners made, ListenAtHost(any ? "::" : host, port, any || host == "::"));
+  if (any && made.fds.empty() && made.error != EADDRINUSE) {  // the kernel has no IPv6
+    ASSIGN_OR_RETURN(made, ListenAtHost(host, port, false));
   }
-  int why = 0;
-  for (addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    SetPort(*at, port_ == 0 ? port : port_);
-    const int fd = ListenAt(*at, any || host == "::");
-    // A host may lack one family. But a port in use would send some clients to another server.
-    if (fd < 0 && why != EADDRINUSE) why = errno;
-    if (fd < 0) continue;
-    listeners_.push_back(fd);
-    port_ = PortOf(fd);
-  }
-  freeaddrinfo(found);
-  if (!listeners_.empty() && why != EADDRINUSE) return absl::OkStatus();
+  listeners_ = std::move(made.fds);
+  port_ = made.port;
+  if (!listeners_.empty() && made.error != EADDRINUSE) return absl::OkStatus();
   return absl::UnavailableError(
-      absl::StrCat("cannot listen on ", address, ": ", std::strerror(why),
+      absl::StrCat("cannot listen on ", JoinHostPort(host, port), ": ", std::strerror(made.error),
                    ": the port is in use, or the address is not one of this host"));
 }
 

@@ -30,9 +30,9 @@ class AcceptLoop {
   static Take Into(grpc::ServerBuilder& builder,
                    std::shared_ptr<grpc::ServerCredentials> credentials);
 
-  // Listens at `port` (0: any free port) of all addresses of `host`. "0.0.0.0" also means "::".
-  // `counted_as`: the label of refusals. Unavailable if the port is in use, or if this host does
-  // not have the address.
+  // Listens at `port` (0: any free port) of all addresses of `host`. "0.0.0.0" also means "::",
+  // if the kernel has IPv6. `counted_as`: the label of refusals. Unavailable if the port is in use,
+  // or if this host does not have the address.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Listen(const std::string& host, int port,
                                                             Port counted_as);
   ~AcceptLoop();  // calls Stop()

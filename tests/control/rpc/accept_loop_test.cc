@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a server listens on hosts that lack an address family, or whose ports are in use.
+#include "control/rpc/accept_loop.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+// From now on, this thread gets no socket of IPv6, as with a kernel that has none. Returns whether
+// this machine can do that.
+bool LoseIpv6() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),  // little-endian
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {sizeof program / sizeof *program, program};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 &&
+         socket(AF_INET6, SOCK_STREAM, 0) < 0;
+}
+
+TEST(AcceptLoop, ListensOnAllAddressesOfAKernelWithoutIpv6) {
+  bool lost = false;
+  std::thread([&] {  // a filter of calls stays with its thread
+    lost = LoseIpv6();
+    if (!lost) return;
+    const auto loop = AcceptLoop::Listen("0.0.0.0", 0, Port::kDispatcher);
+    ASSERT_TRUE(loop.ok()) << loop.status();
+    EXPECT_GT((*loop)->port(), 0);
+  })
+      .join();
+  if (!lost) GTEST_SKIP() << "this machine cannot filter system calls";
+}
+
+// A port that is free at ::1 may be in use at 127.0.0.1.
+TEST(AcceptLoop, AnyPortOfLocalhostIsFreeAtAllItsAddresses) {
+  std::vector<int> taken;
+  for (int i = 0; i < 800; ++i) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) break;
+    taken.push_back(fd);
+    ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  }
+  for (int i = 0; i < 200; ++i) {
+    const auto loop = AcceptLoop::Listen("localhost", 0, Port::kDispatcher);
+    EXPECT_TRUE(loop.ok()) << loop.status();
+  }
+  for (int fd : taken) close(fd);
+}
+
+}  // namespace
+}  // namespace penstock::control
