@@ -9,6 +9,7 @@
 #include "control/env/allowed_files.h"
 #include "control/env/remote/name.h"
 #include "control/env/remote/public_address.h"
+#include "control/settings/settings.h"
 
 namespace penstock::remote {
 
@@ -16,6 +17,21 @@ absl::Status NotAllowed(const std::string& name) {
   return absl::PermissionDeniedError(
       absl::StrCat(Shown(name), " is not allowed on this worker: ", kAllowItsFolder));
 }
+
+namespace {
+
+// Returns whether libcurl would use a proxy, at least for some hosts.
+bool HasProxy() {
+  const Environment environment = ProcessEnvironment();
+  const auto value = [&](const char* variable) { return environment(variable).value_or(""); };
+  if (value("no_proxy") == "*" || value("NO_PROXY") == "*") return false;
+  for (const char* each : {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
+    if (!value(each).empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 void Guard::Watch(CURL* easy) {
   easy_ = easy;
@@ -25,6 +41,8 @@ void Guard::Watch(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, this);
   curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, &OnRequest);
   curl_easy_setopt(easy, CURLOPT_PREREQDATA, this);
+  proxied_ = rules_->Judge(Url()) == UrlRules::Hosts::kAny && HasProxy();
+  if (!proxied_) curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 }
 
 // libcurl calls this before it connects.
@@ -39,17 +57,26 @@ int Guard::OnRequest(void* self, char* peer, char*, int, int) {
                                                                   : CURL_PREREQFUNC_ABORT;
 }
 
-bool Guard::Allows(bool is_public) {
+std::string Guard::Url() const {
   char* text = nullptr;
   curl_easy_getinfo(easy_, CURLINFO_EFFECTIVE_URL, &text);
-  const std::string url = text == nullptr ? "" : text;
+  return text == nullptr ? "" : text;
+}
+
+bool Guard::Allows(bool is_public) {
+  const std::string url = Url();
   const UrlRules::Hosts hosts = rules_->Judge(url);
-  if (hosts == UrlRules::Hosts::kAny || (hosts == UrlRules::Hosts::kPublic && is_public))
-    return true;
+  if (hosts == UrlRules::Hosts::kAny) return true;
+  if (hosts == UrlRules::Hosts::kPublic && is_public && !proxied_) return true;
   denied_ = absl::PermissionDeniedError(
       hosts == UrlRules::Hosts::kNone
           ? absl::StrCat(name_, " leads to ", Shown(url),
                          ", which is not allowed on this worker: ", kAllowItsFolder)
+      : proxied_
+          ? absl::StrCat(name_, " is redirected to ", Shown(url),
+                         ", which is not allowed on this worker: a proxy hides whether its host ",
+                         "is in a private network; add the URL with this host to --files-allow "
+                         "(files_allow)")
           : absl::StrCat(name_, " is not allowed on this worker: its host ",
                          "is in a private network; add the URL with this host to --files-allow "
                          "(files_allow)"));

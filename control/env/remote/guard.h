@@ -16,7 +16,10 @@ namespace penstock::remote {
 // Judges the URL and the peer's address at each connection of a request, including connections that
 // are used again, and those of redirects. The address is the one that the socket connects to, so a
 // name whose address changes between two look-ups gains nothing. Nothing is sent before the check.
-// With a proxy, the address is the proxy's. Used by the client's thread alone.
+// Used by the client's thread alone.
+//
+// A proxy hides the server's address. So a try goes through a proxy only if a rule names the host
+// of its URL. If a redirect leads such a try to a host that must be public, it is refused.
 class Guard {
  public:
   // `rules`: nullptr allows everything. `name` is the file's, for errors.
@@ -31,12 +34,14 @@ class Guard {
  private:
   static curl_socket_t OnSocket(void* self, curlsocktype, curl_sockaddr* address);
   static int OnRequest(void* self, char* peer, char*, int, int);
+  std::string Url() const;  // of the request at this time
   // Sets denied_ if the request's URL at this time is not allowed at such an address.
   bool Allows(bool is_public);
 
   const std::shared_ptr<const UrlRules> rules_;
   const std::string name_;
   CURL* easy_ = nullptr;
+  bool proxied_ = false;  // the try may go through a proxy
   std::optional<absl::Status> denied_;
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which URLs and addresses a list of allowed files admits, and the ways around it.
+#include <stdlib.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -194,6 +197,49 @@ TEST(AllowedUrls, RedirectsAreJudgedAsWell) {
               AllOf(HasSubstr("PERMISSION_DENIED"), HasSubstr(server.Url("/secret"))));
   EXPECT_THAT(Read(*strict, server.Url("/data/other")), HasSubstr("PERMISSION_DENIED"));
   for (const HttpQuestion& question : server.asked()) EXPECT_NE(question.target, "/secret");
+}
+
+// Sets the proxy of this process.
+class AllowedUrlsWithProxy : public ::testing::Test {
+ protected:
+  ~AllowedUrlsWithProxy() override {
+    unsetenv("http_proxy");
+    if (before_.has_value()) setenv("no_proxy", before_->c_str(), 1);
+  }
+  void SetProxy(const std::string& proxy) {
+    if (const char* before = getenv("no_proxy")) before_ = before;
+    unsetenv("no_proxy");
+    setenv("http_proxy", proxy.c_str(), 1);
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+TEST_F(AllowedUrlsWithProxy, ServesNamedHosts) {
+  ScriptedServer proxy([&](const HttpQuestion& question) { return Serve("bytes", question); });
+  SetProxy(proxy.Url(""));
+  const auto files = MakeAllowedFiles({"http://data.invalid/"}).value();
+  EXPECT_EQ(Read(*files, "http://data.invalid/a"), "bytes");
+  EXPECT_THAT(proxy.asked().front().target, HasSubstr("data.invalid"));
+}
+
+TEST_F(AllowedUrlsWithProxy, LeadsToNoHostThatMustBePublic) {
+  ScriptedServer server([&](const HttpQuestion& question) { return Serve("bytes", question); });
+  SetProxy("http://93.184.216.34:9");  // a public address, which would hide the server's
+  const auto files = MakeAllowedFiles({"http://"}).value();
+  EXPECT_THAT(Read(*files, server.Url("/a")),
+              AllOf(HasSubstr("PERMISSION_DENIED"), HasSubstr("private network")));
+  EXPECT_EQ(server.connections(), 0);
+}
+
+TEST_F(AllowedUrlsWithProxy, IsNotRedirectedToHostsThatNoEntryNames) {
+  ScriptedServer proxy([&](const HttpQuestion&) { return Redirect("http://10.0.0.1/a"); });
+  SetProxy(proxy.Url(""));
+  const auto files = MakeAllowedFiles({"http://data.invalid/", "http://"}).value();
+  EXPECT_THAT(Read(*files, "http://data.invalid/a"),
+              AllOf(HasSubstr("PERMISSION_DENIED"), HasSubstr("a proxy hides")));
+  EXPECT_EQ(proxy.asked().size(), 1u);
 }
 
 TEST(AllowedUrls, S3IsRefusedBeforeARequest) {
