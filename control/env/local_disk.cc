@@ -155,8 +155,11 @@ class LocalDiskImpl final : public Disk {
     if (mkdirat(at.folder.get(), at.name.c_str(), 0700) != 0 && errno != EEXIST) {
       return DiskError(errno, "make", folder);
     }
-    ASSIGN_OR_RETURN(const std::unique_ptr<DiskFolder> opened, OpenFolder(FolderOf(folder)));
-    return opened->Sync();
+    // The folder that was found, no matter where the path leads by now.
+    const std::string parent = at.folder.get() == AT_FDCWD ? FolderOf(folder) : ".";
+    Descriptor opened(openat(at.folder.get(), parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!opened) return DiskError(errno, "open the folder of", folder);
+    return LocalDiskFolder(FolderOf(folder), std::move(opened)).Sync();
   }
 
   absl::StatusOr<std::unique_ptr<DiskFolder>> OpenFolder(const std::string& folder) override {
