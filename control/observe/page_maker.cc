@@ -22,10 +22,11 @@ absl::Status PageMaker::Start(const std::string& path) {
   return absl::OkStatus();
 }
 
-void PageMaker::Request(Done done) {
+void PageMaker::Request(std::weak_ptr<const void> asker, Done done) {
   {
     MutexLock lock(mu_);
-    waiting_.push_back(std::move(done));
+    std::erase_if(waiting_, [](const Waiter& waiter) { return waiter.asker.expired(); });
+    waiting_.push_back({std::move(asker), std::move(done)});
   }
   changed_.NotifyAll();
 }
@@ -35,10 +36,10 @@ void PageMaker::Run() {
   while (true) {
     changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !waiting_.empty(); });
     if (stopping_) return;
-    const std::vector<Done> answered = std::exchange(waiting_, {});
+    const std::vector<Waiter> answered = std::exchange(waiting_, {});
     lock.unlock();
     const Text text = std::make_shared<const std::string>(page_());
-    for (const Done& done : answered) done(text);
+    for (const Waiter& waiter : answered) waiter.done(text);
     lock.lock();
   }
 }

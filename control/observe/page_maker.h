@@ -26,10 +26,16 @@ class PageMaker {
   absl::Status Start(const std::string& path);
 
   // Calls `done`, on the page's thread, with a text that was begun after this call. All calls that
-  // wait while another text is being made get the same text. Any thread; never waits.
-  void Request(Done done);
+  // wait while another text is being made get the same text. A call may be forgotten once `asker`
+  // has expired. Any thread; never waits.
+  void Request(std::weak_ptr<const void> asker, Done done);
 
  private:
+  struct Waiter {
+    std::weak_ptr<const void> asker;
+    Done done;
+  };
+
   void Run();
 
   const std::function<std::string()> page_;
@@ -37,7 +43,7 @@ class PageMaker {
   Mutex mu_;
   Condition changed_;
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::vector<Done> waiting_ GUARDED_BY(mu_);
+  std::vector<Waiter> waiting_ GUARDED_BY(mu_);
 };
 
 }  // namespace penstock

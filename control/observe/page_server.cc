@@ -162,10 +162,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     PageMaker* const maker = pages_.Find(request.target());
     if (maker == nullptr) return Answer(http::status::not_found, pages_.List());
     stream_.expires_never();
-    maker->Request([self = shared_from_this()](Text text) {
-      asio::post(self->stream_.get_executor(),
-                 [self, text = std::move(text)] { self->AnswerWith(http::status::ok, text); });
-    });
+    // The page may take long, and this connection may be closed before it is made. The server's
+    // thread alone may destroy a connection, so only that thread locks the pointer.
+    maker->Request(weak_from_this(),
+                   [executor = stream_.get_executor(), asker = weak_from_this()](Text text) {
+                     asio::post(executor, [asker, text = std::move(text)] {
+                       if (const auto self = asker.lock()) self->AnswerWith(http::status::ok, text);
+                     });
+                   });
   }
 
   void Answer(http::status status, std::string text) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "control/observe/html.h"
+#include "control/observe/page_maker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/observe/count_refused.h"
@@ -187,6 +189,28 @@ TEST(PageServer, ASlowPageDelaysNoOther) {
   open = true;
   for (auto& answer : slow) EXPECT_THAT(answer.get(), HasSubstr("slow"));
   EXPECT_LE(made, 2);
+}
+
+// A page that takes long must not keep the connections of all who have asked for it meanwhile.
+TEST(PageMaker, ForgetsWhoHasGone) {
+  std::atomic<int> made = 0;
+  std::atomic<bool> open = false;
+  PageMaker maker([&] {
+    for (++made; !open;) usleep(10'000);
+    return "slow";
+  });
+  ASSERT_TRUE(maker.Start("/slow").ok());
+  const auto stays = std::make_shared<int>();
+  maker.Request(stays, [](PageMaker::Text) {});
+  while (made == 0) usleep(1'000);
+  auto gone = std::make_shared<int>();
+  const auto kept = std::make_shared<int>();
+  maker.Request(gone, [kept](PageMaker::Text) {});
+  EXPECT_EQ(kept.use_count(), 2);
+  gone.reset();
+  maker.Request(stays, [](PageMaker::Text) {});
+  EXPECT_EQ(kept.use_count(), 1);
+  open = true;
 }
 
 TEST(PageServer, WithoutADescriptorForAnAskerItWaitsForOneAndSleeps) {
