@@ -21,7 +21,14 @@ inline grpc::Status ToGrpc(const absl::Status& from) {
                       std::string(from.message().substr(0, kMaxGrpcMessageBytes)));
 }
 
+// If gRPC itself breaks off a call because its memory quota is used up, the peer reads
+// RESOURCE_EXHAUSTED, but it is worth trying again, unlike a refusal that Penstock sends. Such a
+// call ends with a frame instead of a status, and gRPC writes this message. It becomes Unavailable.
 inline absl::Status FromGrpc(const grpc::Status& from) {
+  if (from.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&
+      from.error_message().starts_with("Received RST_STREAM")) {
+    return absl::UnavailableError("the peer has no memory left for messages that arrive");
+  }
   return absl::Status(static_cast<absl::StatusCode>(from.error_code()), from.error_message());
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/proto/dispatcher.grpc.pb.h"
+#include "control/rpc/status_grpc.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/peers.h"
@@ -106,6 +107,13 @@ TEST(Unreadable, MessagesOfALaterReleaseAreSkipped) {
   Service service({kind, kind, down.SerializeAsString()});
   EXPECT_EQ(Client(service.stub()).Next<SessionError>().status,
             absl::FailedPreconditionError("known"));
+}
+
+TEST(FromGrpc, TellsAQuotaOfGrpcFromARefusal) {
+  const auto code = grpc::StatusCode::RESOURCE_EXHAUSTED;
+  EXPECT_TRUE(
+      absl::IsUnavailable(FromGrpc(grpc::Status(code, "Received RST_STREAM with error code 11"))));
+  EXPECT_TRUE(absl::IsResourceExhausted(FromGrpc(grpc::Status(code, "too many jobs"))));
 }
 
 }  // namespace
