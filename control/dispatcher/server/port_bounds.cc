@@ -72,10 +72,12 @@ absl::Status PortBounds::Answer(const PortUser& call, size_t bytes, absl::Time n
   MutexLock lock(mu_);
   const auto found = Find(calls_, call);
   found->bytes += bytes;
+  found->answer = bytes;
   call_bytes_ += bytes;
   absl::Status room = MakeRoom(now);
   if (!room.ok()) {
     found->bytes -= bytes;
+    found->answer = 0;
     call_bytes_ -= bytes;
   }
   return room;
@@ -93,11 +95,15 @@ absl::Status PortBounds::MakeRoom(absl::Time now) {
 
 void PortBounds::CancelUnread(Entries& entries, absl::Time before) {
   for (Entry& entry : entries) {
-    if (entry.ended || entry.user->UnreadSince() > before) continue;
+    if (entry.ended || entry.user->UnreadSince() + TimeToRead(entry) > before) continue;
     Count(Refused::kTooLate);
     entry.ended = true;
     entry.user->Cancel();
   }
+}
+
+absl::Duration PortBounds::TimeToRead(const Entry& entry) const {
+  return static_cast<double>(entry.answer) / (1 << 20) * limits_.read_time_per_mib;
 }
 
 void PortBounds::Remove(const PortUser& user) {

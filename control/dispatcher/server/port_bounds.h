@@ -18,11 +18,12 @@ struct PortLimits {
   size_t streams = 32'768;    // in all; above this, a new stream is refused
   size_t calls = 4'096;       // that have not ended; above this, the oldest is cancelled
   absl::Duration hello_timeout = absl::Seconds(10);
-  absl::Duration read_timeout = absl::Seconds(60);  // for a peer that does not read
-  size_t unread_bytes = size_t{256} << 20;          // of one stream
-  // Of all requests and answers of calls, as the process holds them. Above this, calls whose answer
-  // has been unread for `pressed_read_timeout` are cancelled; if this does not suffice, the newest
-  // answer is not given.
+  absl::Duration read_timeout = absl::Seconds(60);      // for a peer that does not read
+  absl::Duration read_time_per_mib = absl::Seconds(1);  // more, for a call's answer
+  size_t unread_bytes = size_t{256} << 20;              // of one stream
+  // Of all requests and answers of calls, as the process holds them. Above this, the newest answer
+  // is not given, and answers must be read within `pressed_read_timeout` and the time for their
+  // size.
   size_t call_bytes = size_t{2} << 30;
   absl::Duration pressed_read_timeout = absl::Seconds(5);
   // A registered definition of 512 MiB (dataset_registry.cc), and the rest of its request.
@@ -39,7 +40,8 @@ class PortUser {
   virtual void Refuse(const absl::Status& why) = 0;
   // Breaks it off, no matter what is unread.
   virtual void Cancel() = 0;
-  // The time since which the peer has not read; InfiniteFuture if nothing is unread.
+  // The time since which something is unread; InfiniteFuture if nothing is. gRPC does not say how
+  // much of a call's answer the peer has read, so this is the time of the answer.
   virtual absl::Time UnreadSince() const = 0;
 };
 
@@ -72,11 +74,13 @@ class PortBounds {
     absl::Time since;
     size_t bytes = 0;    // of a call
     bool ended = false;  // it was refused or cancelled, but is not over yet
+    size_t answer = 0;   // the share of `bytes` that the answer has
   };
   using Entries = std::list<Entry>;  // oldest first
 
   absl::Status MakeRoom(absl::Time now) REQUIRES(mu_);
   void CancelUnread(Entries& entries, absl::Time before) REQUIRES(mu_);
+  absl::Duration TimeToRead(const Entry& entry) const;  // beyond the timeout
 
   const PortLimits limits_;
   Mutex mu_;

@@ -108,5 +108,24 @@ TEST(PortBounds, UnreadAnswersHoldBoundedBytes) {
   EXPECT_TRUE(bounds.Answer(second, 60, kStart + absl::Seconds(6)).ok());
 }
 
+// Three workers that fetch large definitions must not cancel each other for ever.
+TEST(PortBounds, ALargeAnswerHasTimeInProportionToItsSize) {
+  constexpr size_t kMib = 1 << 20;
+  PortBounds bounds({.call_bytes = 100 * kMib, .pressed_read_timeout = absl::Seconds(5)});
+  User large, small, late;
+  for (User* user : {&large, &small, &late}) bounds.AddCall(*user, 0, kStart);
+  EXPECT_TRUE(bounds.Answer(large, 80 * kMib, kStart).ok());
+  EXPECT_TRUE(bounds.Answer(small, 1, kStart).ok());
+  large.unread_since = small.unread_since = kStart;
+  const absl::Status full = bounds.Answer(late, 80 * kMib, kStart + absl::Seconds(10));
+  EXPECT_TRUE(absl::IsUnavailable(full)) << full;
+  EXPECT_TRUE(small.cancelled);
+  EXPECT_FALSE(large.cancelled);
+  bounds.Sweep(kStart + absl::Seconds(139));
+  EXPECT_FALSE(large.cancelled);
+  bounds.Sweep(kStart + absl::Seconds(141));
+  EXPECT_TRUE(large.cancelled);
+}
+
 }  // namespace
 }  // namespace penstock::control

@@ -171,7 +171,9 @@ class UnreadCalls {
 };
 
 TEST_F(PortTest, UnreadAnswersDoNotKeepOthersFromTheirs) {
-  Start({.call_bytes = 40 << 20, .pressed_read_timeout = absl::Milliseconds(500)});
+  Start({.read_time_per_mib = absl::Milliseconds(10),
+         .call_bytes = 40 << 20,
+         .pressed_read_timeout = absl::Milliseconds(500)});
   ASSERT_TRUE(Register("large", 4 << 20).ok());
   const UnreadCalls unread(NewChannel(), 30);
   bool refused = false;
