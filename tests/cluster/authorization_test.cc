@@ -220,10 +220,13 @@ TEST_P(Authorization, AWorkerAndATrainerReadWithTheirCredentials) {
                          .tls = tls_[kWorker]};
   const auto worker = WorkerServer::Start(config);
   ASSERT_TRUE(worker.ok()) << worker.status();
-  setenv("PENSTOCK_TLS_CA", tls_[kOwner].ca.c_str(), 1);
-  setenv("PENSTOCK_TLS_CERTIFICATE", tls_[kOwner].certificate.c_str(), 1);
-  setenv("PENSTOCK_TLS_KEY", tls_[kOwner].key.c_str(), 1);
-  setenv("PENSTOCK_TOKEN_FILE", tls_[kOwner].token_file.c_str(), 1);
+  const TlsConfig& own = tls_[kOwner];
+  for (const auto& [name, value] :
+       {std::pair("PENSTOCK_TLS_CA", own.ca),
+        std::pair("PENSTOCK_TLS_CERTIFICATE", own.certificate),
+        std::pair("PENSTOCK_TLS_KEY", own.key), std::pair("PENSTOCK_TOKEN_FILE", own.token_file)}) {
+    if (!value.empty()) setenv(name, value.c_str(), 1);
+  }
   EXPECT_EQ(ReadAll(penstock::Dataset::Range(100).Distribute(
                         {.service = dispatcher_->target(), .timeout = absl::Seconds(20)}))
                 .size(),

@@ -161,7 +161,7 @@ TEST(ReadAheadInNoOrder, IsRefusedWithTheWayOut) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(it->Next().ok());
   const absl::Status status = it->Save().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("set order kDeterministic"));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("set order = kDeterministic"));
 }
 
 }  // namespace

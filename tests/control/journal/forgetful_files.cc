@@ -238,6 +238,22 @@ int open64(const char* path, int flags, ...) {
   return Open("open64", path, flags, mode);
 }
 
+// The journal names its files below AT_FDCWD, that is, as open(), unlink(), rename() and mkdir()
+// do.
+int openat(int folder, const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  if (folder == AT_FDCWD) return Open("open", path, flags, mode);
+  return Real<int(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
+}
+
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  if (folder == AT_FDCWD && flags == 0) return Remove("unlink", path);
+  return Real<int(int, const char*, int)>("unlinkat")(folder, path, flags);
+}
+
 ssize_t write(int fd, const void* bytes, size_t size) {
   return Wrote(fd, bytes, Real<ssize_t(int, const void*, size_t)>("write")(fd, bytes, size), -1);
 }
@@ -277,6 +293,12 @@ int rename(const char* from, const char* to) noexcept {
   return result;
 }
 
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  if (from_folder == AT_FDCWD && to_folder == AT_FDCWD) return rename(from, to);
+  return Real<int(int, const char*, int, const char*)>("renameat")(from_folder, from, to_folder,
+                                                                   to);
+}
+
 int mkdir(const char* path, mode_t mode) noexcept {
   const int result = Real<int(const char*, mode_t)>("mkdir")(path, mode);
   ForgetfulFiles* files = ForgetfulFiles::Recording();
@@ -285,6 +307,11 @@ int mkdir(const char* path, mode_t mode) noexcept {
     files->Record({Call::kMakeFolder, below});
   }
   return result;
+}
+
+int mkdirat(int folder, const char* path, mode_t mode) noexcept {
+  if (folder == AT_FDCWD) return mkdir(path, mode);
+  return Real<int(int, const char*, mode_t)>("mkdirat")(folder, path, mode);
 }
 
 }  // extern "C"

@@ -30,12 +30,13 @@ TEST_F(SessionTest, AConsumerThatIsSuspectedIsNamedAndTheCallWaitsForIt) {
   dispatcher_.Say(Lost(3, /*dead=*/false));
   const absl::Status waited = session_->Next().status();
   EXPECT_EQ(waited.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(waited.message()),
-              ::testing::AllOf(
-                  HasSubstr("round 0 could not be given out for 200ms: consumer 3 is not heard "
-                            "since "),
-                  ::testing::AnyOf(HasSubstr(before), HasSubstr(AsOf(absl::Seconds(100)))),
-                  HasSubstr("(its connection to the dispatcher ended)")));
+  EXPECT_THAT(
+      std::string(waited.message()),
+      ::testing::AllOf(
+          HasSubstr("round 0 could not be given out for 200ms: consumer 3 has not been heard from "
+                    "since "),
+          ::testing::AnyOf(HasSubstr(before), HasSubstr(AsOf(absl::Seconds(100)))),
+          HasSubstr("(its connection to the dispatcher ended)")));
   EXPECT_EQ(events_->WaitFor("consumer_suspected", absl::Minutes(1)).field("consumer"), "3");
   dispatcher_.Say(control::ConsumersLost());
   EXPECT_EQ(events_->WaitFor("consumer_back", absl::Minutes(1)).field("consumer"), "3");
@@ -77,8 +78,9 @@ TEST_F(SessionTest, ADeathThatIsOverBeforeTheNextCallIsNotReturned) {
   dispatcher_.Say(control::ConsumersLost());
   EXPECT_EQ(events_->WaitFor("consumer_back", absl::Minutes(1)).field("consumer"), "3");
   dispatcher_.Say(Lost(4, /*dead=*/false));
-  EXPECT_THAT(std::string(session_->Next().status().message()),
-              ::testing::StartsWith("round 0 could not be given out for 200ms: consumer 4 is not"));
+  EXPECT_THAT(
+      std::string(session_->Next().status().message()),
+      ::testing::StartsWith("round 0 could not be given out for 200ms: consumer 4 has not"));
 }
 
 // The trainer's own thread may be inside a collective.
