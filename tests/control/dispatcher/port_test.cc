@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers at the dispatcher's port, over real connections, with small bounds.
-#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -71,14 +70,6 @@ class PortTest : public ::testing::Test {
     wire::RegisterDatasetAnswer answer;
     return stub_->GetOrRegisterDataset(&context, request, &answer);
   }
-  grpc::Status Get(const std::string& id) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    wire::DatasetRequest request;
-    request.set_dataset_id(id);
-    wire::GetDatasetAnswer answer;
-    return stub_->GetDataset(&context, request, &answer);
-  }
   // Returns how a stream without a hello ends. Sweeps meanwhile.
   grpc::Status EndOf(Stream& stream) {
     auto end = std::async(std::launch::async, [&stream] {
@@ -132,60 +123,6 @@ TEST_F(PortTest, RefusesALongMessage) {
   EXPECT_TRUE(Register("short", 1 << 19).ok());
   const grpc::Status refused = Register("long", 1 << 21);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << refused.error_message();
-}
-
-// Calls whose answers nobody reads: gRPC's client reads an answer only when it is asked for.
-class UnreadCalls {
- public:
-  UnreadCalls(const std::shared_ptr<grpc::Channel>& channel, int count) : stub_(channel) {
-    wire::DatasetRequest request;
-    request.set_dataset_id("large");
-    for (int i = 0; i < count; ++i) {
-      contexts_.push_back(std::make_unique<grpc::ClientContext>());
-      calls_.push_back(stub_.PrepareUnaryCall(contexts_.back().get(),
-                                              "/penstock.control.wire.Dispatcher/GetDataset",
-                                              ToBytes(request), &queue_));
-      calls_.back()->StartCall();
-      calls_.back()->ReadInitialMetadata(nullptr);  // sends the request
-    }
-  }
-  ~UnreadCalls() {
-    std::vector<grpc::ByteBuffer> answers(calls_.size());
-    std::vector<grpc::Status> statuses(calls_.size());
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      contexts_[i]->TryCancel();
-      calls_[i]->Finish(&answers[i], &statuses[i], nullptr);
-    }
-    queue_.Shutdown();
-    void* tag;
-    bool ok;
-    while (queue_.Next(&tag, &ok)) {
-    }
-  }
-
- private:
-  grpc::CompletionQueue queue_;
-  grpc::GenericStub stub_;
-  std::vector<std::unique_ptr<grpc::ClientContext>> contexts_;
-  std::vector<std::unique_ptr<grpc::GenericClientAsyncResponseReader>> calls_;
-};
-
-TEST_F(PortTest, UnreadAnswersDoNotKeepOthersFromTheirs) {
-  Start({.read_time_per_mib = absl::Milliseconds(10),
-         .call_bytes = 40 << 20,
-         .pressed_read_timeout = absl::Seconds(3)});
-  ASSERT_TRUE(Register("large", 4 << 20).ok());
-  const UnreadCalls unread(NewChannel(), 30);
-  bool refused = false;
-  bool answered = false;
-  for (int i = 0; i < 400 && !(refused && answered); ++i) {
-    const grpc::Status got = Get("large");
-    refused = refused || got.error_code() == grpc::StatusCode::UNAVAILABLE;
-    answered = refused && got.ok();
-    absl::SleepFor(absl::Milliseconds(50));
-  }
-  EXPECT_TRUE(refused);
-  EXPECT_TRUE(answered);
 }
 
 int Connect(int fd, int port) {
