@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "control/dispatcher/server/auth_file.h"
 #include "control/env/disk.h"
-#include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
@@ -50,11 +49,12 @@ absl::StatusOr<Principal> Find(const AuthFile& file, const PeerCredentials& peer
 class FileAuthenticator final : public Authenticator {
  public:
   FileAuthenticator(std::string path, std::string text, AuthFile file,
-                    std::shared_ptr<EventLog> events)
+                    std::shared_ptr<EventLog> events, std::function<absl::Time()> now)
       : path_(std::move(path)),
         events_(std::move(events)),
+        now_(std::move(now)),
         seen_(std::move(text)),
-        looked_(BootTime()),
+        looked_(now_()),
         file_(std::make_shared<const AuthFile>(std::move(file))) {}
 
   absl::StatusOr<Caller> Identify(const PeerCredentials& peer) override {
@@ -75,7 +75,7 @@ class FileAuthenticator final : public Authenticator {
   }
   // Returns whether kAuthFileInterval has passed since `last`, which then becomes now.
   bool IsDue(absl::Time& last) {
-    const absl::Time now = BootTime();
+    const absl::Time now = now_();
     MutexLock lock(mu_);
     if (now < last + kAuthFileInterval) return false;
     last = now;
@@ -109,6 +109,7 @@ class FileAuthenticator final : public Authenticator {
 
   const std::string path_;
   const std::shared_ptr<EventLog> events_;
+  const std::function<absl::Time()> now_;
   Mutex reading_;                          // taken before mu_
   std::string seen_ GUARDED_BY(reading_);  // the content when the file was last read, or the error
   mutable Mutex mu_;
@@ -121,7 +122,8 @@ class FileAuthenticator final : public Authenticator {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Open(
-    const std::string& auth_file, std::shared_ptr<EventLog> events) {
+    const std::string& auth_file, std::shared_ptr<EventLog> events,
+    std::function<absl::Time()> now) {
   if (auth_file.empty()) return std::make_unique<NoAuthenticator>();
   absl::StatusOr<std::string> text = LocalDisk().Read(auth_file);
   if (!text.ok()) {
@@ -131,7 +133,7 @@ absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::Open(
   events->Write(
       {"auth_file_read", {{"file", auth_file}, {"principals", absl::StrCat(file.size())}}});
   return std::make_unique<FileAuthenticator>(auth_file, *std::move(text), std::move(file),
-                                             std::move(events));
+                                             std::move(events), std::move(now));
 }
 
 }  // namespace penstock::control

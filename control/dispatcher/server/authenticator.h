@@ -2,6 +2,7 @@
 // Finds out who makes a request: by a token, or by the subject of a certificate that TLS verified.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,10 +29,11 @@ class Authenticator {
  public:
   // Reads `auth_file`; empty: there is none. Identify() reads the file again when it has changed.
   // If the new content is not valid, the old one stays in force. Events: "auth_file_read",
-  // "auth_file_refused", "unauthenticated". NotFound if the file cannot be read; InvalidArgument
-  // "file:line: …" for a line that is not valid.
+  // "auth_file_refused", "unauthenticated". `now` is the time since boot. NotFound if the file
+  // cannot be read; InvalidArgument "file:line: …" for a line that is not valid.
   static absl::StatusOr<std::unique_ptr<Authenticator>> Open(const std::string& auth_file,
-                                                             std::shared_ptr<EventLog> events);
+                                                             std::shared_ptr<EventLog> events,
+                                                             std::function<absl::Time()> now);
   virtual ~Authenticator() = default;
 
   // Returns the principal; nullopt if there is no auth_file. A token has precedence over a

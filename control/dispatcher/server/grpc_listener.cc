@@ -81,7 +81,8 @@ class GrpcListener final : public Listener {
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig& config,
                                                           Core* core, const PortLimits& limits) {
-  ASSIGN_OR_RETURN(auto authenticator, Authenticator::Open(config.auth_file, StderrEventLog()));
+  ASSIGN_OR_RETURN(auto authenticator,
+                   Authenticator::Open(config.auth_file, StderrEventLog(), BootTime));
   auto listener = std::make_unique<GrpcListener>(core, std::move(authenticator), limits);
   RETURN_IF_ERROR(listener->Listen(config));
   return listener;

@@ -53,7 +53,7 @@ class PortBounds {
   // A stream begins. ResourceExhausted if there are too many; the stream is added all the same. May
   // refuse the oldest stream without a hello.
   absl::Status AddStream(PortUser& stream, absl::Time now);
-  // The stream's hello was accepted.
+  // The stream has sent its hello, which the core accepts or refuses.
   void Identified(const PortUser& stream);
   // A call with a request of that size begins. May cancel the oldest call.
   void AddCall(PortUser& call, size_t bytes, absl::Time now);
