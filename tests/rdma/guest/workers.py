@@ -26,7 +26,8 @@ class Workers:
 
     def start_worker(self):
         """Starts a worker; returns the address of its metrics."""
-        worker = self.start("worker", "--dispatcher-address", self.service, "--metrics-port", 0)
+        worker = self.start("worker", "--dispatcher-address", self.service, "--metrics-port", 0,
+                            "--files-allow", "/")
         port = worker.wait_until_ready(r"metrics at http://\S+:(\d+)/metrics", machine.BOUND)[1]
         self.workers.append(worker)
         self.metrics.append(f"{self.host}:{port}")
