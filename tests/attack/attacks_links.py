@@ -8,11 +8,11 @@ import messages
 from attacking import MIB, attack
 
 
-@attack("tcp", bound_mib=128)
+@attack("tcp", bound_mib=96)
 def huge_lengths(run):
     """Hellos that announce from 1 MiB to 2⁶⁴ bytes, with right checksums; and a hundred hellos of nearly 1 MiB at once.
 
-    128 MiB: 64 strangers, 1 MiB each, and as much that the allocator has not given back."""
+    96 MiB: 64 strangers, 1 MiB each, and half as much for what is freed a moment later."""
     tail = bytes(MIB - 4096)
     while not run.over():
         with run.connection(0.2) as peer:

@@ -5,12 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "dataplane/memory/mapping_allocator.h"
 #include "dataplane/transfer/tcp/wire.h"
 
 namespace penstock::transfer::tcp {
@@ -41,7 +41,7 @@ class Incoming {
   // Reads the body into text(), after the message's header, which is the form that Decode()
   // expects.
   void IntoText();
-  std::string_view text() const { return text_; }
+  std::string_view text() const { return {text_.data(), text_.size()}; }
 
   // Returns the bytes read so far.
   uint64_t total() const { return total_; }
@@ -61,7 +61,7 @@ class Incoming {
   HeadFields fields_;
   absl::Span<std::byte> body_;
   size_t body_at_ = 0;
-  std::string text_;
+  std::vector<char, MappingAllocator<char>> text_;
   std::vector<std::byte> ahead_buffer_;
   absl::Span<const std::byte> ahead_;  // the part of the buffer that was read but not used yet
   uint64_t total_ = 0;
