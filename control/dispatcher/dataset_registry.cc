@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
-#include "control/dispatcher/messages/lengths.h"
+#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/authorization.h"
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> FindExisting(const State& state, const Caller& calle
 
 absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
     Transaction& txn, const RegisterDatasetRequest& request) {
-  RETURN_IF_ERROR(CheckLengths(request));
+  RETURN_IF_ERROR(CheckTexts(request));
   RETURN_IF_ERROR(CheckScoped(request.name_space, request.dataset_id));
   RETURN_IF_ERROR(Authorize(Action::kRegisterDataset, txn.caller(), request.name_space));
   if (const Answer* before = state_.FindAnswer(request.request)) {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
 #include "control/dispatcher/iteration_end.h"
-#include "control/dispatcher/messages/lengths.h"
+#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/restoration.h"
@@ -183,7 +183,7 @@ absl::StatusOr<JobAnswer> JobRegistry::GetOrCreate(Transaction& txn,
 absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
                                                      const GetOrCreateJobRequest& request,
                                                      const Restoration* restoration) {
-  RETURN_IF_ERROR(CheckLengths(request));
+  RETURN_IF_ERROR(CheckTexts(request));
   RETURN_IF_ERROR(CheckScoped(request.name_space, request.name));
   RETURN_IF_ERROR(CheckRights(txn.caller(), request, restoration));
   if (const Answer* before = state_.FindAnswer(request.request)) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/messages/lengths.h"
+#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/session_manager.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/iteration_end.h"
-#include "control/dispatcher/messages/lengths.h"
+#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/transaction.h"
@@ -141,7 +141,7 @@ absl::StatusOr<int64_t> WorkerManager::PlaceOf(const WorkerHello& hello) const {
 }
 
 absl::StatusOr<int64_t> WorkerManager::CheckHello(Transaction& txn, const WorkerHello& hello) {
-  RETURN_IF_ERROR(CheckLengths(hello));
+  RETURN_IF_ERROR(CheckTexts(hello));
   const std::string who = absl::StrCat("the worker at ", hello.address);
   RETURN_IF_ERROR(AuthorizeByRole(Action::kServe, txn.caller()));
   RETURN_IF_ERROR(CheckVersion(hello.version, who));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/observe/event_log.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_replace.h"
 #include "control/sync/clock.h"
@@ -21,6 +23,13 @@ std::string Event::field(std::string_view key) const {
 
 namespace {
 
+// Texts of peers may hold any bytes. No byte of them may begin a new line or a terminal's command.
+bool NeedsQuotes(const std::string& value) {
+  return value.empty() || std::any_of(value.begin(), value.end(), [](char c) {
+           return !absl::ascii_isgraph(static_cast<unsigned char>(c)) || c == '"' || c == '=';
+         });
+}
+
 // Puts `value` in double quotes, in which a single quote needs no escape.
 std::string Quoted(const std::string& value) {
   return absl::StrCat("\"", absl::StrReplaceAll(absl::CEscape(value), {{"\\'", "'"}}), "\"");
@@ -31,8 +40,7 @@ std::string Quoted(const std::string& value) {
 std::string ToString(const Event& event) {
   std::string line = event.name;
   for (const auto& [key, value] : event.fields) {
-    const bool plain = !value.empty() && value.find_first_of(" \"=\n\t") == std::string::npos;
-    absl::StrAppend(&line, " ", key, "=", plain ? value : Quoted(value));
+    absl::StrAppend(&line, " ", key, "=", NeedsQuotes(value) ? Quoted(value) : value);
   }
   return line;
 }

@@ -44,7 +44,8 @@ class Process:
         self.errors = folder / f"{name}.err"
         with open(self.errors, "ab") as errors:
             self.child = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE,
-                                          stdout=subprocess.PIPE, stderr=errors, text=True)
+                                          stdout=subprocess.PIPE, stderr=errors, text=True,
+                                          errors="backslashreplace")
         self.lines = queue.Queue()
         threading.Thread(target=self._listen, args=(self.child.stdout,), daemon=True).start()
 

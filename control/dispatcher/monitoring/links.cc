@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/dispatcher/messages/lengths.h"
+#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/monitoring/counters.h"
 
 namespace penstock::control {

@@ -142,6 +142,18 @@ TEST_F(WrongMessagesTest, LongNamesAreRefused) {
   EXPECT_EQ(RefusedSoFar("dispatcher", "too_long"), before + 3);
 }
 
+// They would be commands to the terminal of an operator who lists jobs.
+TEST_F(WrongMessagesTest, NamesWithControlCharactersAreRefused) {
+  for (const char* name : {"a\033[2J", "a\nb", "\x7f"}) {
+    GetOrCreateJobRequest request = JobRequest();
+    request.name = name;
+    absl::Status answered;
+    core_->GetOrCreateJob(request, [&](const auto& answer) { answered = answer.status(); });
+    EXPECT_TRUE(absl::IsInvalidArgument(answered)) << answered;
+    EXPECT_THAT(answered.message(), HasSubstr("job_name must not contain control characters"));
+  }
+}
+
 TEST_F(WrongMessagesTest, LongFieldsOfAWorkerAreRefused) {
   const auto hello = [this](WorkerHello hello) {
     auto inbox = std::make_shared<WorkerInbox>();

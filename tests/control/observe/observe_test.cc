@@ -97,6 +97,8 @@ TEST(SameSecret, IsTrueForTheWholeSecretOnly) {
 TEST(EventLog, LinesAreOneLineAndQuotedWhereNeeded) {
   EXPECT_EQ(ToString(Event{"lost", {{"worker", "1f"}, {"why", "port\nrefuses"}, {"to", ""}}}),
             "lost worker=1f why=\"port\\nrefuses\" to=\"\"");
+  EXPECT_EQ(ToString(Event{"lost", {{"why", "\x1b[2J"}, {"to", "caf\xe9"}, {"in", "a=\"b\""}}}),
+            "lost why=\"\\033[2J\" to=\"caf\\351\" in=\"a=\\\"b\\\"\"");
 }
 
 TEST(EventLog, TestsSeeWrittenEvents) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/dispatcher/messages/lengths.h"
+#include "control/dispatcher/messages/texts.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "control/observe/refused.h"
 #include "control/protocol/scoped_name.h"
@@ -20,21 +22,25 @@ absl::Status Check(const char* what, size_t size, size_t limit, const char* unit
 }
 
 absl::Status CheckText(const char* what, std::string_view text, size_t limit) {
+  if (std::any_of(text.begin(), text.end(),
+                  [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); })) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " must not contain control characters"));
+  }
   return Check(what, text.size(), limit, "bytes");
 }
 
 }  // namespace
 
-absl::Status CheckLengths(const RegisterDatasetRequest& request) {
+absl::Status CheckTexts(const RegisterDatasetRequest& request) {
   return CheckText("dataset_id", NameIn(request.dataset_id), kMaxNameBytes);
 }
 
-absl::Status CheckLengths(const GetOrCreateJobRequest& request) {
+absl::Status CheckTexts(const GetOrCreateJobRequest& request) {
   RETURN_IF_ERROR(CheckText("job_name", NameIn(request.name), kMaxNameBytes));
   return CheckText("run_id", request.run_id, kMaxNameBytes);
 }
 
-absl::Status CheckLengths(const WorkerHello& hello) {
+absl::Status CheckTexts(const WorkerHello& hello) {
   RETURN_IF_ERROR(CheckText("worker_address", hello.address, kMaxWorkerTextBytes));
   RETURN_IF_ERROR(Check("worker_tags", hello.tags.size(), kMaxTags, "tags"));
   for (const std::string& tag : hello.tags) {

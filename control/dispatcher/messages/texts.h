@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds on the names, addresses and lists that peers send and the dispatcher keeps. docs/limits.md
-// lists them. A text that is refused is counted in penstock_refused_total (too_long).
+// Checks of the names, addresses and lists that peers send and the dispatcher keeps. docs/limits.md
+// lists the bounds. A text that is too long is counted in penstock_refused_total (too_long). Texts
+// need not be UTF-8. Control characters are refused, since texts go to terminals.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +22,9 @@ inline constexpr size_t kMaxTags = 256;          // of a worker
 // many.
 inline constexpr size_t kMaxOpenIterations = 1 << 16;
 
-// InvalidArgument, with the field, its size and its bound, if something is too long.
-absl::Status CheckLengths(const RegisterDatasetRequest& request);
-absl::Status CheckLengths(const GetOrCreateJobRequest& request);
-absl::Status CheckLengths(const WorkerHello& hello);
+// InvalidArgument, with the field, if something is too long or has control characters.
+absl::Status CheckTexts(const RegisterDatasetRequest& request);
+absl::Status CheckTexts(const GetOrCreateJobRequest& request);
+absl::Status CheckTexts(const WorkerHello& hello);
 
 }  // namespace penstock::control
