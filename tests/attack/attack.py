@@ -19,7 +19,6 @@ inputs of each attacker. Prints a line for each attack; the last line reports th
     tests/attack/attack.py --attacks idle_connections --each 10 --descriptors 1024
 """
 import json
-import os
 import pathlib
 import random
 import sys
@@ -51,8 +50,6 @@ class Siege:
         self.args, self.cluster, self.folder, self.found = args, cluster, folder, found
         self.resident = []  # after each lap: MiB by server
         self.honest = [Honest(cluster.fleet, protocol, args.count, 100, args.step_us) for protocol in args.honest]
-        # The bombs use the package of the build; no attacker should slow the machine down.
-        self.environment = {**os.environ, "PYTHONPATH": str(args.bin.parent / "python")}
         self.baseline = {server.name: server.descriptors() + SPARE_DESCRIPTORS for server in cluster.servers}
 
     def attack(self, one, seed):
@@ -72,7 +69,7 @@ class Siege:
 
     def _run(self, one, seed):
         ports = one.ports(self.cluster.ports)
-        attackers = [Attacker(one, port, seed + i, self.args.each, self.folder / f"attacker-{i}", self.environment)
+        attackers = [Attacker(one, port, seed + i, self.args.each, self.folder / f"attacker-{i}", self.cluster.attackers)
                      for i, port in enumerate(ports)]
         return [json.loads(attacker.report()) for attacker in attackers]
 

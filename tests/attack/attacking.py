@@ -15,6 +15,7 @@ import http2
 import links
 import messages
 from ports import PREFACE
+from principals import own_token
 
 MIB = 1 << 20
 
@@ -26,6 +27,7 @@ class Run:
         self.port, self.rng, self.folder = port, random.Random(seed), folder
         self.until = time.monotonic() + seconds
         self.connections = self.bytes = self.received = 0
+        self.token = own_token()
         self._schema = self._last = None
         self._kept = 0
 

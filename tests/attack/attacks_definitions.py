@@ -101,6 +101,6 @@ def hoarded_definitions(run):
             summary = nested(5, fixed64(1, number), fixed64(2, SPEC_OF_INT64))
             body = nested(1, fixed64(1, number), field(2, VARINT, 1)) + field(4, BYTES, bytes(16 << 20)) + summary
             run.bytes += len(body)
-            http2.Connection(peer).call(SERVICE + "GetOrRegisterDataset", body)
+            http2.Connection(peer, run.token).call(SERVICE + "GetOrRegisterDataset", body)
         if run.over():
             return

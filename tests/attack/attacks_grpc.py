@@ -77,7 +77,7 @@ def random_messages(run):
     recorded = messages.recorded()
     while not run.over():
         with run.connection() as peer:
-            link = http2.Connection(peer)
+            link = http2.Connection(peer, run.rng.choice((None, "wrong", run.token, run.token, run.token)))
             for _ in range(50):
                 if run.over():
                     break
@@ -128,7 +128,7 @@ def wrong_tokens(run):
 
 
 def _call_with_token(run, peer, token, number):
-    link = http2.Connection(peer)
+    link = http2.Connection(peer, run.rng.choice((None, "wrong", run.token)))
     if run.at_dispatcher:
         path = "/penstock.control.wire.Dispatcher/ClientSession"
         body = messages.nested(1, messages.field(1, messages.VARINT, number), messages.fixed64(3, 7), messages.fixed64(4, 8),

@@ -19,7 +19,7 @@ def random_jobs(run):
     kept = recorded()["client_up"]
     while not run.over():
         with run.connection(5) as peer, contextlib.suppress(ValueError):
-            stranger = Stranger(run, http2.Connection(peer), None)
+            stranger = Stranger(run, http2.Connection(peer, run.token), None)
             summary, terms = (run.schema.random(run.rng, TYPES + name) for name in ("DatasetSummary", "JobTerms"))
             terms = nested(8, terms) if run.rng.random() < 0.7 else b""
             with stranger.job(dataset(RANGE), nested(5, summary), terms) as (job, token):
@@ -33,7 +33,7 @@ def random_workers(run):
     kept = recorded()["worker_up"]
     while not run.over():
         with run.connection(5) as peer:
-            link = http2.Connection(peer)
+            link = http2.Connection(peer, run.token)
             stream = open_worker(run, link)
             _talk(run, link, stream, "WorkerUp", kept)
 

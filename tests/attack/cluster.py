@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attacked cluster: real servers with every port, honest trainers that count each element, and what the servers hold."""
 import collections
+import os
 import pathlib
 import re
 import resource
@@ -13,6 +14,7 @@ import urllib.request
 import program  # noqa: F401: finds fleet
 from fleet import Failed, Fleet, differences_of, history
 from ports import KINDS, kind_of, ports_of
+from principals import Principals
 
 MIB = 1 << 20
 SETTLE = 15  # seconds within which descriptors are back
@@ -138,7 +140,7 @@ class Server:
 
 
 class Cluster:
-    """A dispatcher and two workers with all their ports. The end of the `with` block ends them."""
+    """A dispatcher and two workers with all their ports, which know who may do what. The end of the `with` block ends them."""
 
     def __init__(self, args, folder):
         worker = ["--metrics-port", 0, "--memory-budget-bytes", BUDGET, "--ram-budget-bytes", BUDGET,
@@ -146,8 +148,12 @@ class Cluster:
         if args.ucx:
             worker += ["--ucx-lanes", "tcp"]
         self.folder = folder
+        principals = Principals(args.bin / "penstock", folder)
+        # The bombs use the package of the build.
+        self.attackers = {**os.environ, "PYTHONPATH": str(args.bin.parent / "python"), **principals.environments["attacker"]}
         self.fleet = Fleet(args.bin, folder, protocol="", client_timeout_ms=10_000, worker_flags=worker,
-                           dispatcher_flags=["--metrics-port", 0])
+                           dispatcher_flags=["--metrics-port", 0, "--auth-file", principals.auth_file],
+                           environments=principals.environments)
         for _ in range(2):
             self.fleet.start_worker()
         for process in self.fleet.all:

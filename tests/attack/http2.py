@@ -50,10 +50,13 @@ def message(body, length=None, compressed=0):
 
 
 class Connection:
-    """A connection that obeys flow control and answers pings and settings. Streams are 1, 3, 5, …"""
+    """A connection that obeys flow control and answers pings and settings. Streams are 1, 3, 5, …
 
-    def __init__(self, peer):
+    With a `token` each call says that it comes from the token's principal."""
+
+    def __init__(self, peer, token=None):
         self.peer, self.unread = peer, b""
+        self.principal = (("authorization", f"Bearer {token}"),) if token is not None else ()
         self.next_stream = 1
         self.window = FIRST_WINDOW  # bytes that we may still send on the connection
         self.first_window = FIRST_WINDOW
@@ -68,7 +71,7 @@ class Connection:
         """Begins a call; returns its stream."""
         stream, self.next_stream = self.next_stream, self.next_stream + 2
         self.windows[stream], self.answers[stream] = self.first_window, b""
-        self.peer.sendall(frame(HEADERS, END_HEADERS, stream, call_headers(path, more)))
+        self.peer.sendall(frame(HEADERS, END_HEADERS, stream, call_headers(path, (*self.principal, *more))))
         return stream
 
     def send(self, stream, body, end=False, until=None):

@@ -23,7 +23,7 @@ def register_and_read(run, definition, use=None):
     fingerprint = run.rng.getrandbits(63)
     for reads in (None, use or read_over_tcp):
         with run.connection(5) as peer:
-            error = Stranger(run, http2.Connection(peer), reads).read(definition, fingerprint)
+            error = Stranger(run, http2.Connection(peer, run.token), reads).read(definition, fingerprint)
             if not (named := re.search(rb"but ([0-9a-f]+) on this worker", error)):
                 return
             fingerprint = int(named[1], 16)

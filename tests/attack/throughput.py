@@ -51,7 +51,6 @@ class Bench:
         self.log = folder / "honest.log"
         self.trainer.expect(f"open honest {1 << 40} {args.words} {self.log} {folder / 'honest.state'}", "open")
         self.trainer.say("all")
-        self.environment = {**os.environ, "PYTHONPATH": str(args.bin.parent / "python")}
 
     def _ours_s(self):
         children = os.times()
@@ -72,7 +71,7 @@ class Bench:
 
     def attack(self, one, seed):
         lasts = WARM_UP + self.args.seconds
-        attackers = [Attacker(one, port, seed + i, lasts, self.folder / f"attacker-{i}", self.environment)
+        attackers = [Attacker(one, port, seed + i, lasts, self.folder / f"attacker-{i}", self.cluster.attackers)
                      for i, port in enumerate(one.ports(self.cluster.ports))]
         window, foreign, reports = self._window(lambda: [json.loads(attacker.report()) for attacker in attackers])
         return window, foreign, [report["cpu_s"] / lasts for report in reports]

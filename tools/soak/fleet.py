@@ -39,13 +39,14 @@ def still_there(paths, read):
 class Process:
     """One process. Callers can wait for its output line by line."""
 
-    def __init__(self, folder, name, *command):
+    def __init__(self, folder, name, *command, environment=None):
         self.name = name
         self.errors = folder / f"{name}.err"
         with open(self.errors, "ab") as errors:
             self.child = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE,
                                           stdout=subprocess.PIPE, stderr=errors, text=True,
-                                          errors="backslashreplace")
+                                          errors="backslashreplace",
+                                          env={**os.environ, **(environment or {})})
         self.lines = queue.Queue()
         threading.Thread(target=self._listen, args=(self.child.stdout,), daemon=True).start()
 
@@ -123,13 +124,14 @@ class Fleet:
     """The processes of one run. The end of the `with` block kills them all.
 
     With a `network` (network.py) each process has its own host of the same name; the dispatchers share one.
-    `plugin` is for workers and trainers, `worker_flags` only for workers.
+    `plugin` is for workers and trainers, `worker_flags` only for workers. `environments` has further variables by role; "operator"
+    is the role of commands.
     """
 
     def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16, penstock=None, plugin=None,
-                 dispatcher_flags=(), worker_flags=(), network=None):
+                 dispatcher_flags=(), worker_flags=(), network=None, environments=None):
         self.binaries, self.folder, self.protocol = binaries, folder, protocol
-        self.window, self.network = window, network
+        self.window, self.network, self.environments = window, network, environments or {}
         self.penstock = penstock or binaries / "penstock"
         self.plugin = ["--plugin", plugin] if plugin else []
         self.worker_flags = worker_flags
@@ -160,7 +162,7 @@ class Fleet:
                 self._remove_hosts_of_the_dead()
                 address = self.network.add(host or name)
                 command = self.network.inside(host or name, *command, *(["--host", address] if listens else []))
-            process = Process(self.folder, name, *command)
+            process = Process(self.folder, name, *command, environment=self.environments.get(role))
             self.all.append(process)
             return process
 
@@ -186,7 +188,8 @@ class Fleet:
         """Returns the output of that `penstock` command; Failed if it fails."""
         words = [str(word) for word in (self.penstock, *command, "--dispatcher-address", self.service)]
         done = subprocess.run(self.network.inside("dispatcher", *words) if self.network else words,
-                              capture_output=True, text=True, check=False)
+                              capture_output=True, text=True, check=False,
+                              env={**os.environ, **self.environments.get("operator", {})})
         if done.returncode != 0:
             raise Failed(done.stderr.strip())
         return done.stdout
