@@ -7,6 +7,8 @@
 import os
 import pathlib
 import re
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -203,8 +205,8 @@ class FilesTest(Folder):
             self.assertIn(word, openssl("verify", "-CAfile", self.folder / "ca.pem", "-verify_hostname", host, worker))
 
 
-class ClusterTest(Folder):
-    """A dispatcher and a worker that run with the files that were made."""
+class Cluster(Folder):
+    """A dispatcher that runs with the files that were made."""
 
     def setUp(self):
         super().setUp()
@@ -219,7 +221,7 @@ class ClusterTest(Folder):
                              f"{self.data}/"]
 
     def start(self, *args):
-        server = command_test.Server(*args)
+        server = command_test.Server(*args, env={"PENSTOCK_EVENTS": "off"})  # nobody reads them meanwhile
         self.addCleanup(server.kill)
         self.assertTrue(server.line, server.process.stderr.read() if server.process.poll() else "")
         return server
@@ -237,6 +239,10 @@ class ClusterTest(Folder):
         if done.returncode == 0:
             self.assertTrue(log.endswith("end\n"), log)
         return done.returncode, done.stdout[-2000:]
+
+
+class ClusterTest(Cluster):
+    """A dispatcher and a worker."""
 
     def test_a_trainer_reads_with_its_token_and_is_refused_without(self):
         self.start("worker", "--config", self.folder / "worker.toml", *self.worker_flags)
@@ -271,6 +277,83 @@ class ClusterTest(Folder):
         self.assertIn("WORKER", done.stdout)
         self.assert_refused(run("status", "--dispatcher-address", self.service, "--tls-ca", self.folder / "ca.pem"),
                             "UNAUTHENTICATED", "token_file")
+
+
+class RenewalTest(Cluster):
+    """Files are replaced while trainers read. Run as a test of its own, because it is slow."""
+
+    TRAINERS = 4
+
+    def setUp(self):
+        super().setUp()
+        self.worker = self.start("worker", "--config", self.folder / "worker.toml", *self.worker_flags)
+        self.trainers = [self.begin(f"trainer{i}") for i in range(self.TRAINERS)]
+        self.assert_all_read("before the first change")
+
+    def begin(self, name):
+        """Starts a trainer that reads until it is killed; returns its process and its log."""
+        log, out = self.above / f"{name}.log", open(self.above / f"{name}.out", "w", encoding="utf-8")
+        self.addCleanup(out.close)
+        process = subprocess.Popen(
+            [self.bin / "digits_trainer", "--service", self.service, "--files", f"{self.data}/*", "--job", name, "--log", log,
+             "--checkpoint", self.above / f"{name}.state", "--epochs", "100000", "--step-ms", "20", "--protocol", "grpc"],
+            env={**os.environ, "PENSTOCK_CONFIG": str(self.folder / "trainer.toml")}, stdout=out, stderr=subprocess.STDOUT)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, log
+
+    def assert_all_read(self, when):
+        """Each trainer gets further elements, in the process that it began with."""
+        size = {log: log.stat().st_size if log.exists() else 0 for _, log in self.trainers}
+        deadline = time.monotonic() + BOUND
+        for process, log in self.trainers:
+            while not log.exists() or log.stat().st_size <= size[log]:
+                self.assertIsNone(process.poll(), (when, log.with_suffix(".out").read_text()[-2000:]))
+                self.assertLess(time.monotonic(), deadline, (when, log))
+                time.sleep(0.05)
+
+    def assert_served(self, when):
+        """Running trainers read on, and both servers show the present certificates to a new one, which reads too."""
+        self.assert_all_read(when)
+        code, out = self.train(PENSTOCK_CONFIG="trainer.toml")
+        self.assertEqual(code, 0, (when, out))
+        for server, name in ((self.dispatcher, "dispatcher"), (self.worker, "worker")):
+            shown = ssl.get_server_certificate(("localhost", server.port), timeout=BOUND)
+            self.assertEqual(ssl.PEM_cert_to_DER_cert(shown), ssl.PEM_cert_to_DER_cert(self.read(f"{name}.pem")), when)
+
+    def replace(self, name, text):
+        new = self.folder / f"{name}.new"
+        new.write_text(text)
+        new.rename(self.folder / name)
+
+    def test_renewed_certificates_break_no_reading(self):
+        before = self.read("dispatcher.pem")
+        for days in (60, 90):
+            code, _, err = run("credentials", "renew", self.folder, "--days", days)
+            self.assertEqual(code, 0, err)
+            self.assertNotEqual(self.read("dispatcher.pem"), before)
+            self.assert_served(f"renewed for {days} days")
+
+    def test_a_new_authority_breaks_no_reading(self):
+        """In the order of docs/security.md: both authorities, then keys and certificates, then the new authority alone."""
+        new = self.above / "new"
+        code, _, err = run("credentials", "init", new, "--hosts", "head,node7,10.0.0.4")
+        self.assertEqual(code, 0, err)
+        old_ca, new_ca = self.read("ca.pem"), (new / "ca.pem").read_text()
+        for bundle in (old_ca + new_ca, new_ca + old_ca):
+            self.replace("ca.pem", bundle)
+            self.assert_served("both authorities, old certificates")
+        for name in ("worker", "dispatcher"):
+            self.replace(f"{name}.key", (new / f"{name}.key").read_text())
+            self.assert_all_read("a key without its certificate")
+            self.replace(f"{name}.pem", (new / f"{name}.pem").read_text())
+            self.assert_served(f"both authorities, new certificate of the {name}")
+        self.replace("ca.pem", new_ca)
+        self.assert_served("the new authority")
+        for server in (self.dispatcher, self.worker):
+            with socket.create_connection(("localhost", server.port), timeout=BOUND) as connection, \
+                    self.assertRaises(ssl.SSLCertVerificationError):
+                ssl.create_default_context(cadata=old_ca).wrap_socket(connection, server_hostname="localhost")
 
 
 if __name__ == "__main__":
