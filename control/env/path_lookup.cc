@@ -2,6 +2,7 @@
 #include "control/env/path_lookup.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "control/sync/mutex.h"
 #include "include/status_macros.h"
 
 namespace penstock {
@@ -43,11 +45,50 @@ std::string Absolute(const std::string& path) {
   return absl::StrCat(std::filesystem::current_path(error).string(), "/", path);
 }
 
+// An allowed folder or file.
+struct Root {
+  Components named;    // its absolute path, as it was named
+  Components parts;    // its path without links; if it is missing: `named`
+  Path real;           // the same
+  bool there = false;  // when it was looked up
+
+  bool operator==(const Root&) const = default;
+};
+using RootList = std::vector<Root>;
+
+std::string Join(const Components& components) {
+  return absl::StrCat("/", absl::StrJoin(components, "/"));
+}
+
+Root FindRoot(Components named) {
+  std::error_code error;
+  Path real = std::filesystem::canonical(Join(named), error);
+  if (error) real = Join(named);
+  Components parts = Split(real.string());
+  return {std::move(named), std::move(parts), std::move(real), !error};
+}
+
+bool BeginsWith(const Components& path, const Components& root) {
+  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+}
+
+// Opens a folder by a path without links. Fails if a link has taken the place of a part of it.
+Descriptor OpenFolder(const Path& path) {
+  Descriptor folder(open("/", kWay));
+  for (const Path& part : path.relative_path()) {
+    if (!folder) break;
+    folder = Descriptor(openat(folder.get(), part.c_str(), kWay));
+  }
+  return folder;
+}
+
 // One lookup in allowed folders.
 class Walk {
  public:
-  Walk(const std::vector<std::string>& allowed, const std::string& path)
-      : allowed_(allowed), path_(path) {}
+  Walk(const RootList& roots, const std::string& path) : roots_(roots), path_(path) {}
+
+  // Returns the root that the lookup expected and did not find, whose links may have changed.
+  const Root* lost() const { return lost_; }
 
   // Returns nullopt if the path leaves the allowed folders.
   absl::StatusOr<std::optional<Entry>> Run() {
@@ -77,20 +118,12 @@ class Walk {
   absl::StatusOr<bool> Enter(const std::string& path) {
     way_.clear();
     const Components wanted = Split(path);
-    for (const std::string& allowed : allowed_) {
-      const std::string named = Absolute(allowed);
-      std::error_code error;
-      Path real = std::filesystem::canonical(named, error);
-      if (error) real = absl::StrCat("/", absl::StrJoin(Split(named), "/"));
-      for (const std::string& form : {named, real.string()}) {
-        const Components root = Split(form);
-        if (std::mismatch(root.begin(), root.end(), wanted.begin(), wanted.end()).first !=
-            root.end()) {
-          continue;
-        }
-        root_ = std::move(real);
-        pending_.assign(wanted.begin() + static_cast<ptrdiff_t>(root.size()), wanted.end());
-        if (!pending_.empty()) RETURN_IF_ERROR(Push(Descriptor(open(root_.c_str(), kWay))));
+    for (const Root& root : roots_) {
+      for (const Components* form : {&root.named, &root.parts}) {
+        if (!BeginsWith(wanted, *form)) continue;
+        root_ = &root;
+        pending_.assign(wanted.begin() + static_cast<ptrdiff_t>(form->size()), wanted.end());
+        if (!pending_.empty()) RETURN_IF_ERROR(PushRoot(root.real));
         return true;
       }
     }
@@ -100,7 +133,7 @@ class Walk {
   absl::StatusOr<bool> GoUp() {
     way_.pop_back();
     if (!way_.empty()) return true;
-    Path above = root_.parent_path();
+    Path above = root_->real.parent_path();
     for (; !pending_.empty() && pending_.front() == ".."; pending_.pop_front())
       above = above.parent_path();
     return Enter(absl::StrCat(above.string(), "/", absl::StrJoin(pending_, "/")));
@@ -126,12 +159,25 @@ class Walk {
 
   // Returns the folder that the path ended in, or the allowed file that it named.
   absl::StatusOr<std::optional<Entry>> Here() {
-    if (way_.size() > 1 || root_ == root_.root_path()) {
-      if (way_.empty()) RETURN_IF_ERROR(Push(Descriptor(open(root_.c_str(), kWay))));
+    const Path& root = root_->real;
+    if (way_.size() > 1 || root == root.root_path()) {
+      if (way_.empty()) RETURN_IF_ERROR(PushRoot(root));
       return Entry{std::move(way_.back()), ".", O_NOFOLLOW};
     }
-    RETURN_IF_ERROR(Push(Descriptor(open(root_.parent_path().c_str(), kWay))));
-    return Entry{std::move(way_.back()), root_.filename().string(), O_NOFOLLOW};
+    RETURN_IF_ERROR(PushRoot(root.parent_path()));
+    const std::string name = root.filename().string();
+    struct stat about;
+    if (fstatat(way_.back().get(), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0 ||
+        S_ISLNK(about.st_mode)) {
+      lost_ = root_;
+    }
+    return Entry{std::move(way_.back()), name, O_NOFOLLOW};
+  }
+
+  absl::Status PushRoot(const Path& folder) {
+    absl::Status pushed = Push(OpenFolder(folder));
+    if (!pushed.ok()) lost_ = root_;
+    return pushed;
   }
 
   absl::Status Push(Descriptor folder) {
@@ -144,21 +190,66 @@ class Walk {
     return absl::ErrnoToStatus(error, absl::StrCat("cannot open ", path_));
   }
 
-  const std::vector<std::string>& allowed_;
+  const RootList& roots_;
   const std::string& path_;
-  Path root_;                    // the allowed folder or file, without links
-  std::vector<Descriptor> way_;  // the folders from root_ on; empty: the path is root_ itself
+  const Root* root_ = nullptr;  // where the lookup began
+  const Root* lost_ = nullptr;
+  std::vector<Descriptor> way_;  // the folders from *root_ on; empty: the path is *root_ itself
   Components pending_;
   int links_ = 0;
 };
 
 }  // namespace
 
+// The allowed folders and files, with their paths without links.
+class PathLookup::Roots {
+ public:
+  using List = std::shared_ptr<const RootList>;
+
+  explicit Roots(const std::vector<std::string>& allowed) {
+    RootList roots;
+    for (const std::string& each : allowed) roots.push_back(FindRoot(Split(Absolute(each))));
+    list_ = std::make_shared<const RootList>(std::move(roots));
+  }
+
+  List Get() const {
+    MutexLock lock(mu_);
+    return list_;
+  }
+  // Follows the links again of `lost` (of `list`; null: none) and of all roots that were missing.
+  // Returns null if they lead where they led before.
+  List Renew(const List& list, const Root* lost) {
+    RootList roots = *list;
+    for (size_t i = 0; i < roots.size(); ++i) {
+      if (&(*list)[i] == lost || !roots[i].there) roots[i] = FindRoot(roots[i].named);
+    }
+    if (roots == *list) return nullptr;
+    MutexLock lock(mu_);
+    list_ = std::make_shared<const RootList>(std::move(roots));
+    return list_;
+  }
+
+ private:
+  mutable Mutex mu_;
+  List list_ GUARDED_BY(mu_);
+};
+
+PathLookup::PathLookup(const std::vector<std::string>& allowed, std::string remedy)
+    : roots_(std::make_shared<Roots>(allowed)), remedy_(std::move(remedy)) {}
+
 absl::StatusOr<Entry> PathLookup::Find(const std::string& path) const {
   RETURN_IF_ERROR(CheckPath(path));
-  if (!limited_) return Entry{Descriptor(AT_FDCWD), path};
-  ASSIGN_OR_RETURN(std::optional<Entry> entry, Walk(allowed_, path).Run());
-  if (entry.has_value()) return *std::move(entry);
+  if (!limited()) return Entry{Descriptor(AT_FDCWD), path};
+  const Roots::List roots = roots_->Get();
+  Walk walk(*roots, path);
+  absl::StatusOr<std::optional<Entry>> entry = walk.Run();
+  if (walk.lost() != nullptr || (entry.ok() && !entry->has_value())) {
+    if (const Roots::List now = roots_->Renew(roots, walk.lost()); now != nullptr) {
+      entry = Walk(*now, path).Run();
+    }
+  }
+  RETURN_IF_ERROR(entry.status());
+  if (entry->has_value()) return **std::move(entry);
   return absl::PermissionDeniedError(
       absl::StrCat(path, " is not allowed on this worker: ", remedy_));
 }

@@ -2,6 +2,7 @@
 // Looks up paths on this machine's file system: all of them, or only paths in allowed folders.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace penstock {
 
-// Immutable. Any thread may call any method.
+// Any thread may call any method.
 //
 // A lookup in allowed folders starts at the allowed folder that the path begins with. It opens one
 // component at a time, relative to the folder before it, and never lets the kernel follow a link.
@@ -24,8 +25,11 @@ namespace penstock {
 //   outside whether or not a file exists there.
 //
 // A hard link is a file like any other: a file that has a name in an allowed folder is allowed.
-// Links in the path of an allowed folder itself are followed at each lookup, so only the operator
-// should be able to write above that folder.
+//
+// Links in the path of an allowed folder itself are followed when the lookup is made. They are
+// followed again only when the folder to which they led is missing, or a link has taken its place.
+// So only the operator should be able to write above an allowed folder, and a link that is changed
+// has no effect as long as its old target is there.
 class PathLookup {
  public:
   // A name in an open folder. Pass all three to openat() and the like.
@@ -38,19 +42,20 @@ class PathLookup {
   // Allows all paths.
   PathLookup() = default;
   // Allows the folders and files `allowed`, and the contents of the folders. They need not exist
-  // yet. `remedy` ends the error for all other paths.
-  PathLookup(std::vector<std::string> allowed, std::string remedy)
-      : limited_(true), allowed_(std::move(allowed)), remedy_(std::move(remedy)) {}
+  // yet; a relative one begins at the present working directory. `remedy` ends the error for all
+  // other paths.
+  PathLookup(const std::vector<std::string>& allowed, std::string remedy);
 
-  bool limited() const { return limited_; }
+  bool limited() const { return roots_ != nullptr; }
   // Returns the entry that `path` names, which may be missing. A relative path begins at the
   // working directory. PermissionDenied "<path> is not allowed on this worker: <remedy>" outside
   // the allowed folders; NotFound if the folder of the entry is missing; the error of CheckPath().
   absl::StatusOr<Entry> Find(const std::string& path) const;
 
  private:
-  bool limited_ = false;
-  std::vector<std::string> allowed_;
+  class Roots;
+
+  std::shared_ptr<Roots> roots_;  // null: all paths are allowed. Copies share it
   std::string remedy_;
 };
 

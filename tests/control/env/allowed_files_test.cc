@@ -182,8 +182,47 @@ TEST_F(AllowedFilesTest, RelativePathsBeginAtTheWorkingDirectory) {
   EXPECT_THAT(files_->Glob("../*").value(), ElementsAre("../a"));
   Allow({"."});
   EXPECT_EQ(Read(At("data/below/b")), "allowed");
+  fs::current_path(At("secret"));  // the list means the folder that it named
+  EXPECT_EQ(Read(At("data/below/b")), "allowed");
+  EXPECT_EQ(Read("s"), Refusal("s"));
+  EXPECT_EQ(Read(At("secret/s")), Refusal(At("secret/s")));
   fs::current_path(before);
-  EXPECT_EQ(Read(At("data/below/b")), Refusal(At("data/below/b")));
+}
+
+TEST_F(AllowedFilesTest, AnAllowedLinkThatIsChangedAllowsNothingElse) {
+  Link("data", "alias");
+  Allow({At("alias")});
+  fs::remove(At("alias"));
+  Link("secret", "alias");
+  EXPECT_THAT(Read(At("alias/s")), HasSubstr("NOT_FOUND"));
+  EXPECT_EQ(Read(At("secret/s")), Refusal(At("secret/s")));
+  EXPECT_EQ(Read(At("alias/a")), "allowed");
+  EXPECT_EQ(Read(At("data/a")), "allowed");
+}
+
+TEST_F(AllowedFilesTest, AnAllowedLinkIsFollowedAgainWhenItsTargetIsGone) {
+  Link("data", "alias");
+  Link("data/a", "file");
+  Allow({At("alias"), At("file")});
+  fs::rename(At("data"), At("old"));
+  EXPECT_THAT(Read(At("alias/a")), HasSubstr("cannot open"));
+  for (const char* link : {"alias", "file"}) fs::remove(At(link));
+  Link("other", "alias");
+  Link("other/o", "file");
+  EXPECT_EQ(Read(At("alias/o")), "other");
+  EXPECT_EQ(Read(At("file")), "other");
+  EXPECT_EQ(Read(At("other/o")), "other");
+  EXPECT_EQ(Read(At("old/a")), Refusal(At("old/a")));
+}
+
+TEST_F(AllowedFilesTest, ALinkInThePlaceOfAFolderAboveIsNotFollowedInSilence) {
+  Allow({At("data/below")});
+  EXPECT_EQ(Read(At("data/below/b")), "allowed");
+  fs::rename(At("data"), At("moved"));
+  Link("moved", "data");  // only the operator can write here; the folder is found again
+  EXPECT_EQ(Read(At("data/below/b")), "allowed");
+  EXPECT_EQ(Read(At("moved/below/b")), "allowed");
+  EXPECT_EQ(Read(At("moved/a")), Refusal(At("moved/a")));
 }
 
 TEST_F(AllowedFilesTest, AHardLinkIsAFileOfItsFolder) {
