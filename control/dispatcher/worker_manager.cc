@@ -160,17 +160,22 @@ absl::StatusOr<int64_t> WorkerManager::CheckHello(Transaction& txn, const Worker
 }
 
 absl::Status WorkerManager::CheckTakeover(Transaction& txn, const WorkerHello& hello) const {
-  const auto before = workers_.find(hello.worker);
-  if (before == workers_.end()) return absl::OkStatus();
-  const Caller& holder = before->second->caller;
-  if (holder.has_value() && txn.caller().has_value() && holder->name != txn.caller()->name) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("worker ", WorkerText(hello.worker), " is connected as principal ",
-                     holder->name, "; principal ", txn.caller()->name, " may not take its place"));
+  const std::string owner = state_.OwnerOf(hello.worker);
+  if (!owner.empty() && txn.caller().has_value() && owner != txn.caller()->name) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "worker id ", WorkerText(hello.worker), " belongs to principal ", owner, "; principal ",
+        txn.caller()->name, " may not use it: restart the worker, which draws another id"));
   }
-  txn.Audit("worker_reconnected",
-            {{"worker", WorkerText(hello.worker)}, {"address", hello.address}});
+  if (workers_.contains(hello.worker)) {
+    txn.Audit("worker_reconnected",
+              {{"worker", WorkerText(hello.worker)}, {"address", hello.address}});
+  }
   return absl::OkStatus();
+}
+
+std::string WorkerManager::OwnerFor(const WorkerHello& hello, const Caller& caller) const {
+  std::string owner = state_.OwnerOf(hello.worker);
+  return owner.empty() && caller.has_value() ? caller->name : owner;
 }
 
 void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
@@ -206,7 +211,8 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
                       .permits = std::max(hello.permits, 1),
                       .draining = known != nullptr && known->draining,
                       .place = *place,
-                      .process = hello.process};
+                      .process = hello.process,
+                      .owner = OwnerFor(hello, txn.caller())};
   if (known == nullptr) {
     txn.Audit("joined", {{"worker", WorkerText(hello.worker)},
                          {"address", hello.address},

@@ -45,8 +45,10 @@ class WorkerManager {
   void OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello);
   // Returns the worker's place in the list of workers.
   absl::StatusOr<int64_t> CheckHello(Transaction& txn, const WorkerHello& hello);
-  // PermissionDenied if another principal's worker is connected with the same id.
+  // PermissionDenied if the id belongs to another principal, whose worker need not be connected.
   absl::Status CheckTakeover(Transaction& txn, const WorkerHello& hello) const;
+  // Returns the principal to which the id belongs from now on: the first one that used it.
+  std::string OwnerFor(const WorkerHello& hello, const Caller& caller) const;
   absl::StatusOr<int64_t> PlaceOf(const WorkerHello& hello) const;
   void OnSplitRequest(Transaction& txn, const WorkerPeer& peer, const SplitRequest& request);
   void OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark);

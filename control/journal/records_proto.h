@@ -50,9 +50,10 @@ WIRE_PAIR(std::shared_ptr<const DatasetRecord>, wire::Dataset) {
   }
 }
 WIRE_PAIR(WorkerRecord, wire::Worker) {
-  WIRE_FIELDS(id, address, offers, tags, permits, draining, process);
+  WIRE_FIELDS(id, address, offers, tags, permits, draining, process, owner);
   WIRE_FIELD_IF(value.place >= 0, place);
 }
+WIRE_STRUCT(FormerWorker, wire::FormerWorker, id, owner);
 WIRE_PAIR(Answer, wire::Answered) {
   WIRE_CASE(RegisterDatasetAnswer, dataset);
   WIRE_CASE(JobAnswer, job);

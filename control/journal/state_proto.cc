@@ -190,6 +190,7 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
   for (const wire::Worker& wire : from.workers()) {
     ASSIGN_OR_RETURN(to.workers[WorkerId(wire.id())], Decode<WorkerRecord>(wire));
   }
+  ASSIGN_OR_RETURN(to.former_workers, Decode<std::vector<FormerWorker>>(from.former_workers()));
   ASSIGN_OR_RETURN(to.answers, Decode<std::vector<AnswerRecord>>(from.answers()));
   return absl::OkStatus();
 }
@@ -278,6 +279,11 @@ absl::StatusOr<std::vector<std::string>> EncodeState(const State& state, size_t 
     wire::Worker* wire = pieces.now().add_workers();
     coder.Put(worker, wire);
     RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(id)));
+  }
+  for (const FormerWorker& former : state.former_workers) {
+    wire::FormerWorker* wire = pieces.now().add_former_workers();
+    coder.Put(former, wire);
+    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(former.id)));
   }
   for (const AnswerRecord& answer : state.answers) {
     wire::Answered* wire = pieces.now().add_answers();

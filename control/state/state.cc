@@ -216,9 +216,21 @@ struct Applying {
     iteration.splits[c.partition.partition.value() - 1].marks.push_back(c.bookmark);
   }
 
-  void operator()(const WorkerRegistered& c) const { state.workers[c.worker.id] = c.worker; }
+  void operator()(const WorkerRegistered& c) const {
+    std::erase_if(state.former_workers,
+                  [&](const FormerWorker& former) { return former.id == c.worker.id; });
+    state.workers[c.worker.id] = c.worker;
+  }
   void operator()(const WorkerDraining& c) const { state.workers.at(c.worker).draining = true; }
-  void operator()(const WorkerGone& c) const { state.workers.erase(c.worker); }
+  void operator()(const WorkerGone& c) const {
+    const auto worker = state.workers.find(c.worker);
+    std::vector<FormerWorker>& former = state.former_workers;
+    if (!worker->second.owner.empty()) {
+      if (former.size() == kFormerWorkersKept) former.erase(former.begin());
+      former.push_back({c.worker, worker->second.owner});
+    }
+    state.workers.erase(worker);
+  }
 
   void operator()(const Answered& c) const {
     if (state.answers.size() == kAnswersKept) state.answers.erase(state.answers.begin());
@@ -433,6 +445,12 @@ std::vector<int64_t> State::PastOf(JobId job) const {
 
 const WorkerRecord* State::FindWorker(WorkerId id) const {
   return FindIn(workers, id);
+}
+
+std::string State::OwnerOf(WorkerId id) const {
+  if (const WorkerRecord* worker = FindWorker(id); worker != nullptr) return worker->owner;
+  const auto former = std::ranges::find(former_workers, id, &FormerWorker::id);
+  return former == former_workers.end() ? "" : former->owner;
 }
 
 const Answer* State::FindAnswer(const RequestId& request) const {

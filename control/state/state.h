@@ -116,9 +116,17 @@ struct WorkerRecord {
   std::vector<std::string> tags;
   int32_t permits = 1;
   bool draining = false;
-  int64_t place = -1;   // in the dispatcher's list of workers; -1: not listed
-  Incarnation process;  // the process that the worker is in
+  int64_t place = -1;      // in the dispatcher's list of workers; -1: not listed
+  Incarnation process;     // the process that the worker is in
+  std::string owner = {};  // the principal that first used the id; empty: there was no auth_file
   friend bool operator==(const WorkerRecord&, const WorkerRecord&) = default;
+};
+
+// A worker that is gone, and the principal to which its id still belongs.
+struct FormerWorker {
+  WorkerId id;
+  std::string owner;
+  friend bool operator==(const FormerWorker&, const FormerWorker&) = default;
 };
 
 using Answer = std::variant<RegisterDatasetAnswer, JobAnswer>;
@@ -218,7 +226,8 @@ struct State {
   std::map<std::pair<JobId, int64_t>, IterationId> repetitions;  // of those in `iterations`
   std::map<std::pair<JobId, int64_t>, PastIteration> past;       // of those not in `iterations`
   std::map<WorkerId, WorkerRecord> workers;
-  std::vector<AnswerRecord> answers;  // the latest, oldest first
+  std::vector<FormerWorker> former_workers;  // the latest that had owners, oldest first
+  std::vector<AnswerRecord> answers;         // the latest, oldest first
 
   // REQUIRES: Fits(*this, change).
   void Apply(const Change& change);
@@ -238,6 +247,8 @@ struct State {
   // Returns the numbers of the job's past repetitions, ascending.
   std::vector<int64_t> PastOf(JobId job) const;
   const WorkerRecord* FindWorker(WorkerId id) const;
+  // Returns the principal to which the worker's id belongs; empty if it belongs to none.
+  std::string OwnerOf(WorkerId id) const;
   const Answer* FindAnswer(const RequestId& request) const;
   // Returns the job's iterations that are not past, by repetition.
   std::vector<IterationId> IterationsOf(JobId job) const;
@@ -268,5 +279,8 @@ IterationId IterationOf(const Change& change);
 // repeated request arrives within a peer's timeout, and no fleet makes more requests than this in
 // that time.
 inline constexpr size_t kAnswersKept = 4096;
+// The number of former workers whose owners are remembered. A worker that was only thought dead
+// returns within minutes, and no fleet loses more workers than this in that time.
+inline constexpr size_t kFormerWorkersKept = 4096;
 
 }  // namespace penstock::control

@@ -247,7 +247,8 @@ TEST_F(RightsTest, AWorkerTakesNoStreamOfAnotherPrincipal) {
   const Worker stranger = come(other);
   const auto refused = stranger.inbox->Take<WorkerRefused>();
   ASSERT_TRUE(refused.has_value());
-  EXPECT_THAT(std::string(refused->status.message()), HasSubstr("is connected as principal w"));
+  EXPECT_THAT(std::string(refused->status.message()),
+              HasSubstr("worker id 1 belongs to principal w"));
   EXPECT_FALSE(first.inbox->finished.has_value());
   EXPECT_EQ(Last("worker_refused").field("principal"), "x");
 
@@ -255,6 +256,72 @@ TEST_F(RightsTest, AWorkerTakesNoStreamOfAnotherPrincipal) {
   EXPECT_FALSE(back.inbox->Take<WorkerRefused>().has_value());
   EXPECT_TRUE(first.inbox->finished.has_value());
   EXPECT_EQ(PrincipalOf("worker_reconnected"), "w");
+}
+
+TEST_F(RightsTest, AWorkerIdBelongsToThePrincipalThatFirstUsedIt) {
+  Caller other = kWorker;
+  other->name = "x";
+  const auto expect_refused = [&](const char* when) {
+    const absl::Status refused = HelloOfWorker(other);
+    EXPECT_TRUE(absl::IsPermissionDenied(refused)) << when << ": " << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("worker id 1 belongs to principal w"));
+  };
+  EXPECT_TRUE(HelloOfWorker(kWorker).ok());
+  expect_refused("not connected");
+  Reopen();
+  expect_refused("after a restart");
+  EXPECT_TRUE(HelloOfWorker(kWorker).ok());
+  Pass(absl::Seconds(30), absl::Milliseconds(100));
+  EXPECT_EQ(recovered_.FindWorker(WorkerId(1)), nullptr);
+  expect_refused("after its death");
+  Reopen();
+  expect_refused("after its death and a restart");
+  EXPECT_TRUE(HelloOfWorker(kWorker).ok());
+  EXPECT_TRUE(HelloOfWorker({}).ok());  // the dispatcher has no auth_file any more
+  expect_refused("after a time without an auth_file");
+}
+
+TEST_F(RightsTest, AWorkerIdOfATimeWithoutAnAuthFileBelongsToItsNextPrincipal) {
+  Caller other = kWorker;
+  other->name = "x";
+  EXPECT_TRUE(HelloOfWorker({}).ok());
+  EXPECT_TRUE(HelloOfWorker(kWorker).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(HelloOfWorker(other)));
+}
+
+// A client chooses its id, so another principal may choose the same one.
+TEST_F(RightsTest, AClientIdOfAnotherPrincipalGivesNoRights) {
+  const JobAnswer of_a = CreateFor(kA, {.name = "x", .dataset_id = RegisterFor(kA)}).value();
+  const JobAnswer of_b = CreateFor(kB, {.name = "y", .dataset_id = RegisterFor(kB)}).value();
+  const auto come = [&](const Caller& caller, const JobAnswer& job, uint64_t incarnation) {
+    Reader reader;
+    reader.peer = core_->OpenClient(reader.inbox, caller);
+    core_->OnMessage(reader.peer, ClientHello{.job = job.job,
+                                              .client = ClientId(1),
+                                              .incarnation = Incarnation(incarnation),
+                                              .token = job.token});
+    return reader;
+  };
+  const Worker worker = Work(1);
+  const Reader owner = come(kA, of_a, 1);
+  ASSERT_TRUE(owner.inbox->Take<Welcome>().has_value());
+  for (const uint64_t incarnation : {1, 2}) {
+    const Reader stranger = come(kB, of_a, incarnation);
+    const auto refused = stranger.inbox->Take<SessionError>();
+    ASSERT_TRUE(refused.has_value());
+    EXPECT_TRUE(absl::IsPermissionDenied(refused->status)) << refused->status;
+    core_->OnMessage(stranger.peer, Commit{1, {}});  // on a stream without a session
+    core_->OnMessage(stranger.peer, Leave{});
+    core_->OnClosed(stranger.peer);
+  }
+  const Reader other = come(kB, of_b, 2);  // a client of its own, although the ids are equal
+  ASSERT_TRUE(other.inbox->Take<Welcome>().has_value());
+  core_->OnMessage(other.peer, Leave{});
+  EXPECT_TRUE(other.inbox->Take<Left>().has_value());
+  core_->OnClosed(other.peer);
+  EXPECT_FALSE(owner.inbox->finished.has_value());
+  EXPECT_FALSE(owner.inbox->Take<SessionError>().has_value());
+  EXPECT_EQ(StatusFor(kA).jobs.at(0).iterations.at(0).readers.size(), 1u);
 }
 
 TEST_F(RightsTest, AJobMadeWithoutAnAuthFileBelongsToAllTrainers) {
@@ -365,11 +432,13 @@ TEST_F(RightsTest, WorkOnForgottenDatasetsIsShownOnlyToOperatorsOfItsNamespace) 
 TEST_F(RightsTest, ARestartKeepsOwners) {
   const std::string id = RegisterFor(kA);
   ASSERT_TRUE(CreateFor(kA, {.name = "x", .dataset_id = id}).ok());
+  ASSERT_TRUE(HelloOfWorker(kWorker).ok());
   EXPECT_EQ(recovered_.FindJobByName("x")->owner, "a");
   EXPECT_EQ(recovered_.FindDataset(id)->owner, "a");
   const State snapshot = DecodeState(EncodeState(recovered_).value()).value();
   EXPECT_EQ(snapshot.FindJobByName("x")->owner, "a");
   EXPECT_EQ(snapshot.FindDataset(id)->owner, "a");
+  EXPECT_EQ(snapshot.OwnerOf(WorkerId(1)), "w");
 }
 
 TEST_F(RightsTest, PagesOfAStatusHaveEveryJobAndDatasetOnce) {

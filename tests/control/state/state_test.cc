@@ -45,6 +45,24 @@ TEST(State, AutomaticIdsSkipThoseOfUsers) {
   EXPECT_EQ(state.next_dataset, 1002u);
 }
 
+TEST(State, AWorkerIdKeepsItsOwnerForALimitedNumberOfLaterWorkers) {
+  State state;
+  const auto come_and_go = [&](uint64_t id, const std::string& owner) {
+    state.Apply(WorkerRegistered{{.id = WorkerId(id), .owner = owner}});
+    state.Apply(WorkerGone{WorkerId(id)});
+  };
+  for (uint64_t id = 1; id <= kFormerWorkersKept; ++id) come_and_go(id, "w");
+  come_and_go(1, "w");  // again, as the latest
+  come_and_go(kFormerWorkersKept + 1, "");
+  EXPECT_EQ(state.former_workers.size(), kFormerWorkersKept);
+  EXPECT_EQ(state.OwnerOf(WorkerId(2)), "w");
+  come_and_go(kFormerWorkersKept + 2, "w");
+  EXPECT_EQ(state.OwnerOf(WorkerId(2)), "");
+  EXPECT_EQ(state.OwnerOf(WorkerId(1)), "w");
+  state.Apply(WorkerRegistered{{.id = WorkerId(1), .owner = "w"}});
+  EXPECT_EQ(state.OwnerOf(WorkerId(1)), "w");
+}
+
 TEST(State, SplitsStayWithTheirPartitionInTheOrderTheyWereGiven) {
   State state = WithAnIteration();
   state.Apply(Give(0, {7, 3}));
