@@ -48,15 +48,21 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
       "state; for several readers, set num_consumers"));
 }
 
-// Returns whether the hello needs no place among the clients that read: the iteration is finished,
-// so the client gets only its end, or the client reads it or the repetition before it.
-bool IsOverOrKnown(const State& state, JobId job, const ClientHello& hello) {
+// Returns whether the hello needs no place among the clients that read. There are three cases:
+// - The repetition is finished, so the client gets only its end.
+// - The client returns to its repetition. Others may need it there: the repetition cannot end
+//   without the elements that only this client may have, nor a round without its consumer.
+// - The client has a stream to the repetition before, which is finished. It has given up its place
+//   only for the moment between the two.
+bool NeedsNoPlace(const State& state, const Sessions& sessions, JobId job,
+                  const ClientHello& hello) {
   if (state.past.contains({job, hello.repetition})) return true;
   const IterationState* asked = state.FindIteration(job, hello.repetition);
-  if (asked != nullptr && asked->record.finished) return true;
+  if (asked != nullptr && (asked->record.finished || asked->record.FindReader(hello.client)))
+    return true;
   const IterationState* before = state.FindIteration(job, hello.repetition - 1);
-  return (asked != nullptr && asked->record.FindReader(hello.client)) ||
-         (before != nullptr && before->record.FindReader(hello.client));
+  return before != nullptr && before->record.finished &&
+         sessions.contains({before->id, hello.client});
 }
 
 // Ends the stream in a way that makes the client try again, and shows it that the dispatcher is up.
@@ -124,25 +130,27 @@ absl::StatusOr<const JobRecord*> SessionManager::CheckHello(Transaction& txn,
   return job;
 }
 
-// Checks the limit of clients of the job's namespace. A client keeps its place until its iteration
-// is finished. Aborted, so that the client tries again, if the client begins a later repetition: it
-// has read before, and another client may have taken its place meanwhile.
+// Checks the limit of clients of the job's namespace. A client has a place in its job while it
+// reads an iteration that is not finished. Aborted, so that the client tries again, if the client
+// begins a later repetition: it has read before, and another client may have taken its place
+// meanwhile.
 absl::Status SessionManager::CheckLimit(const JobRecord& job, const ClientHello& hello) const {
   const int64_t limit = shared_.options.namespace_limits.clients;
-  if (limit == 0 || IsOverOrKnown(state_, job.id, hello)) return absl::OkStatus();
+  if (limit == 0 || NeedsNoPlace(state_, sessions_, job.id, hello)) return absl::OkStatus();
   const std::string_view name_space = NamespaceOf(job.name);
-  std::set<ClientId> clients;
+  std::set<std::pair<JobId, ClientId>> clients;  // clients of two jobs may choose the same id
   for (const auto& [id, iteration] : state_.iterations) {
     if (!state_.GoesOn(iteration) || iteration.record.finished ||
         NamespaceOf(state_.jobs.at(iteration.job).name) != name_space) {
       continue;
     }
     for (const protocol::ReaderRecord& reader : iteration.record.readers) {
-      if (reader.status == protocol::ReaderStatus::kActive) clients.insert(reader.client);
+      if (reader.status == protocol::ReaderStatus::kActive)
+        clients.insert({iteration.job, reader.client});
     }
   }
   const auto reading = static_cast<int64_t>(clients.size());
-  if (reading < limit || clients.contains(hello.client)) return absl::OkStatus();
+  if (reading < limit || clients.contains({job.id, hello.client})) return absl::OkStatus();
   const std::string why = absl::StrCat("namespace ", std::string(name_space), " has ", reading,
                                        " of ", limit, " clients (max_clients_per_namespace)");
   const bool began =
