@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
+#include "control/settings/server_settings.h"
 #include "include/status_macros.h"
 #include "penstock/server.h"
 #include "tools/commands.h"
@@ -31,7 +32,7 @@ absl::Status RunDispatcher(const DispatcherArguments& given) {
   RETURN_IF_ERROR(CatchStopSignals());
   RETURN_IF_ERROR(SayReady(
       absl::StrCat("dispatcher ready at ", control::JoinHostPort(given.config.host, server->port()),
-                   MetricsAt(given.config.host, server->metrics_port())),
+                   MetricsAt(PagesHost(given.config), server->metrics_port())),
       server->port(), given.port_file));
   const auto stop = [&] { server->Stop(); };
   RETURN_IF_ERROR(RunUntilStopped({.join = [&] { server->Join(); }, .stop = stop, .finish = stop}));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/settings/server_settings.h"
 #include "include/status_macros.h"
 #include "penstock/server.h"
 #include "tools/commands.h"
@@ -24,7 +25,7 @@ absl::Status RunWorker(const WorkerArguments& given) {
   RETURN_IF_ERROR(CatchStopSignals());
   RETURN_IF_ERROR(SayReady(
       absl::StrCat("worker ready at ", server->address(), " for ", given.config.dispatcher_address,
-                   MetricsAt(given.config.host, server->metrics_port())),
+                   MetricsAt(PagesHost(given.config), server->metrics_port())),
       server->port(), given.port_file));
   absl::Status drained;
   RETURN_IF_ERROR(

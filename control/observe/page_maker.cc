@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/observe/page_maker.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,11 +24,11 @@ absl::Status PageMaker::Start(const std::string& path) {
   return absl::OkStatus();
 }
 
-void PageMaker::Request(std::weak_ptr<const void> asker, Done done) {
+void PageMaker::Request(std::string viewer, std::weak_ptr<const void> asker, Done done) {
   {
     MutexLock lock(mu_);
     std::erase_if(waiting_, [](const Waiter& waiter) { return waiter.asker.expired(); });
-    waiting_.push_back({std::move(asker), std::move(done)});
+    waiting_.push_back({std::move(viewer), std::move(asker), std::move(done)});
   }
   changed_.NotifyAll();
 }
@@ -36,12 +38,22 @@ void PageMaker::Run() {
   while (true) {
     changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !waiting_.empty(); });
     if (stopping_) return;
-    const std::vector<Waiter> answered = std::exchange(waiting_, {});
+    const std::vector<Waiter> answered = TakeOldest();
     lock.unlock();
-    const Text text = std::make_shared<const std::string>(page_());
+    const Text text = std::make_shared<const std::string>(page_(answered.front().viewer));
     for (const Waiter& waiter : answered) waiter.done(text);
     lock.lock();
   }
+}
+
+std::vector<PageMaker::Waiter> PageMaker::TakeOldest() {
+  const std::string viewer = waiting_.front().viewer;
+  const auto others = std::stable_partition(
+      waiting_.begin(), waiting_.end(), [&](const Waiter& each) { return each.viewer == viewer; });
+  std::vector<Waiter> taken(std::make_move_iterator(waiting_.begin()),
+                            std::make_move_iterator(others));
+  waiting_.erase(waiting_.begin(), others);
+  return taken;
 }
 
 }  // namespace penstock

@@ -20,25 +20,29 @@ class PageMaker {
   using Text = std::shared_ptr<const std::string>;
   using Done = std::function<void(Text)>;  // must not block
 
-  explicit PageMaker(std::function<std::string()> page) : page_(std::move(page)) {}
+  explicit PageMaker(std::function<std::string(const std::string& viewer)> page)
+      : page_(std::move(page)) {}
   ~PageMaker();  // waits for a text that is being made; calls of Request that wait get none
   // Starts the thread. ResourceExhausted if the process cannot get one.
   absl::Status Start(const std::string& path);
 
-  // Calls `done`, on the page's thread, with a text that was begun after this call. All calls that
-  // wait while another text is being made get the same text. A call may be forgotten once `asker`
-  // has expired. Any thread; never waits.
-  void Request(std::weak_ptr<const void> asker, Done done);
+  // Calls `done`, on the page's thread, with a text for `viewer` that was begun after this call.
+  // All calls with the same viewer that wait while another text is being made get the same text. A
+  // call may be forgotten once `asker` has expired. Any thread; never waits.
+  void Request(std::string viewer, std::weak_ptr<const void> asker, Done done);
 
  private:
   struct Waiter {
+    std::string viewer;
     std::weak_ptr<const void> asker;
     Done done;
   };
 
   void Run();
+  // Takes the calls that wait with the viewer of the oldest one.
+  std::vector<Waiter> TakeOldest() REQUIRES(mu_);
 
-  const std::function<std::string()> page_;
+  const std::function<std::string(const std::string& viewer)> page_;
   Thread thread_;
   Mutex mu_;
   Condition changed_;

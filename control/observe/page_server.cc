@@ -85,11 +85,11 @@ std::string ShownToken(beast::string_view authorization) {
   return colon == std::string::npos ? "" : name_and_password.substr(colon + 1);
 }
 
-// The pages of a server by path, and the check of its token.
+// The pages of a server by path, and who gets them.
 class Pages {
  public:
-  Pages(std::map<std::string, PageServer::Page> pages, std::string token)
-      : token_(std::move(token)) {
+  Pages(std::map<std::string, PageServer::PageFor> pages, PageServer::Admit admit)
+      : admit_(std::move(admit)) {
     for (auto& [path, page] : pages) makers_.try_emplace(path, std::move(page));
   }
   absl::Status Start() {
@@ -97,8 +97,8 @@ class Pages {
     return absl::OkStatus();
   }
 
-  bool Admits(beast::string_view authorization) const {
-    return token_.empty() || SameSecret(ShownToken(authorization), token_);
+  absl::StatusOr<std::string> Admit(const std::string& token, const std::string& address) const {
+    return admit_(token, address);
   }
   PageMaker* Find(beast::string_view path) {
     const auto found = makers_.find(std::string(path));
@@ -111,7 +111,7 @@ class Pages {
   }
 
  private:
-  const std::string token_;
+  const PageServer::Admit admit_;
   std::map<std::string, PageMaker> makers_;
 };
 
@@ -151,10 +151,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void OnRequest() {
     const auto& request = parser_.get();
-    if (!pages_.Admits(request[http::field::authorization])) {
+    const std::string token = ShownToken(request[http::field::authorization]);
+    absl::StatusOr<std::string> viewer = pages_.Admit(token, Address());
+    if (!viewer.ok()) {
       CountRefused(Port::kPages, Refused::kUnauthenticated);
-      return Answer(http::status::unauthorized,
-                    "the token is missing or differs from metrics_token\n");
+      return Answer(absl::IsUnauthenticated(viewer.status()) ? http::status::unauthorized
+                                                             : http::status::forbidden,
+                    absl::StrCat(viewer.status().message(), "\n"));
     }
     if (request.method() != http::verb::get) {
       return Answer(http::status::method_not_allowed, "only GET is supported\n");
@@ -164,12 +167,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
     stream_.expires_never();
     // The page may take long, and this connection may be closed before it is made. The server's
     // thread alone may destroy a connection, so only that thread locks the pointer.
-    maker->Request(weak_from_this(),
+    maker->Request(*std::move(viewer), weak_from_this(),
                    [executor = stream_.get_executor(), asker = weak_from_this()](Text text) {
                      asio::post(executor, [asker, text = std::move(text)] {
                        if (const auto self = asker.lock()) self->AnswerWith(http::status::ok, text);
                      });
                    });
+  }
+
+  std::string Address() const {
+    Error error;
+    const tcp::endpoint peer = stream_.socket().remote_endpoint(error);
+    return error ? "" : absl::StrCat(peer.address().to_string(), ":", peer.port());
   }
 
   void Answer(http::status status, std::string text) {
@@ -207,8 +216,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 class Server final : public PageServer {
  public:
-  Server(std::map<std::string, Page> pages, std::string token, PageLimits limits)
-      : limits_(limits), pages_(std::move(pages), std::move(token)) {}
+  Server(std::map<std::string, PageFor> pages, Admit admit, PageLimits limits)
+      : limits_(limits), pages_(std::move(pages), std::move(admit)) {}
   ~Server() override {
     context_.stop();
     if (thread_.joinable()) thread_.join();
@@ -294,14 +303,37 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string&
                                                               std::map<std::string, Page> pages,
                                                               std::string token,
                                                               PageLimits limits) {
+  std::map<std::string, PageFor> for_all;
+  for (auto& [path, page] : pages)
+    for_all[path] = [page = std::move(page)](const std::string& /*viewer*/) { return page(); };
+  return StartFor(host, port, std::move(for_all), AdmitToken(std::move(token)), limits);
+}
+
+absl::StatusOr<std::unique_ptr<PageServer>> PageServer::StartFor(
+    const std::string& host, int port, std::map<std::string, PageFor> pages, Admit admit,
+    PageLimits limits) {
   try {
-    auto server = std::make_unique<Server>(std::move(pages), std::move(token), limits);
+    auto server = std::make_unique<Server>(std::move(pages), std::move(admit), limits);
     RETURN_IF_ERROR(server->Begin(host, port));
     return server;
   } catch (const boost::system::system_error& error) {  // no descriptor is left
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot serve pages on ", host, ":", port, ": ", error.what()));
   }
+}
+
+PageServer::Admit AdmitToken(std::string token, bool required) {
+  using Viewer = absl::StatusOr<std::string>;
+  return [token = std::move(token), required](const std::string& shown,
+                                              const std::string& /*address*/) -> Viewer {
+    if (token.empty() && required) {
+      return absl::UnauthenticatedError(
+          "this server asks its clients who they are, so its pages need a token: set "
+          "metrics_token");
+    }
+    if (token.empty() || SameSecret(shown, token)) return "";
+    return absl::UnauthenticatedError("the token is missing or differs from metrics_token");
+  };
 }
 
 }  // namespace penstock

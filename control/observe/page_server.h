@@ -30,18 +30,33 @@ class PageServer {
   // Makes a page when it is requested, on the page's thread. Requests that arrive while the page is
   // being made wait for the next text, and all get the same one.
   using Page = std::function<std::string()>;
+  // Makes a page for the viewer that Admit named. Only requests of the same viewer share a text.
+  using PageFor = std::function<std::string(const std::string& viewer)>;
+  // Returns the viewer for whom pages are made. `token`: the Bearer token, or the password of Basic
+  // authentication with any user name; empty: none. `address`: the client's, for events. The answer
+  // to Unauthenticated is 401, and to any other error 403, with the error's message. Runs on the
+  // server's thread, so it must be quick.
+  using Admit = std::function<absl::StatusOr<std::string>(const std::string& token,
+                                                          const std::string& address)>;
 
   // Serves `pages` (the key is the path) on `host` and `port` (0: any free port) until the server
-  // is destroyed. If `token` is not empty, a request gets a page only if it presents the token, as
-  // a Bearer token or as the password of Basic authentication with any user name. Unavailable if
-  // the port is in use.
+  // is destroyed. If `token` is not empty, a request gets a page only if it presents the token.
+  // Unavailable if the port is in use.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& host, int port,
                                                            std::map<std::string, Page> pages,
                                                            std::string token = "",
                                                            PageLimits limits = {});
+  // As above, but `admit` decides who gets the pages.
+  static absl::StatusOr<std::unique_ptr<PageServer>> StartFor(const std::string& host, int port,
+                                                              std::map<std::string, PageFor> pages,
+                                                              Admit admit, PageLimits limits = {});
   // Waits for a page that is being made, but for no client.
   virtual ~PageServer() = default;
   virtual int port() const = 0;
 };
+
+// Returns an Admit for one token, with one viewer. If the token is empty, everybody is admitted, or
+// nobody if a token is `required`.
+PageServer::Admit AdmitToken(std::string token, bool required = false);
 
 }  // namespace penstock

@@ -10,8 +10,17 @@ constexpr char kProtocolHelp[] = "Protocol for the other servers and for clients
 constexpr char kTokenHelp[] =
     "Token that a client of a status page must send, as a Bearer token or as the password of "
     "Basic; empty means none.";
+constexpr char kPagesHostHelp[] =
+    "Address to bind for the status pages; empty means --host, but loopback if clients must show "
+    "who they are, because the pages have no TLS.";
 constexpr char kMetricsHelp[] =
     "Port of the page /metrics for Prometheus; 0 means any free port, -1 means no page.";
+
+template <class Config>
+std::string HostOfPages(const Config& config) {
+  if (!config.metrics_host.empty()) return config.metrics_host;
+  return AsksWho(config) ? "localhost" : config.host;
+}
 
 }  // namespace
 
@@ -44,6 +53,7 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
        "worker."},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
       {"metrics-token", &config.metrics_token, kTokenHelp},
+      {"metrics-host", &config.metrics_host, kPagesHostHelp},
   };
   AddServerTlsSettings(config.tls, rows);
   rows.insert(
@@ -144,10 +154,27 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "means the window and the loans of eight readers."},
       {"metrics-port", &config.metrics_port, kMetricsHelp},
       {"metrics-token", &config.metrics_token, kTokenHelp},
+      {"metrics-host", &config.metrics_host, kPagesHostHelp},
   };
   AddServerTlsSettings(config.tls, rows);
   rows.push_back(TokenSettingOf(config.tls));
   return rows;
+}
+
+bool AsksWho(const DispatcherConfig& config) {
+  return !config.auth_file.empty() || config.tls.mutual;
+}
+
+bool AsksWho(const WorkerConfig& config) {
+  return !config.tls.token_file.empty() || config.tls.mutual;
+}
+
+std::string PagesHost(const DispatcherConfig& config) {
+  return HostOfPages(config);
+}
+
+std::string PagesHost(const WorkerConfig& config) {
+  return HostOfPages(config);
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 // variable, its key in a file, its keyword in Python, and its help.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "control/settings/settings.h"
@@ -17,6 +18,15 @@ inline constexpr char kDispatcherAddressHelp[] =
 // Return the rows of the table. The rows write to `config`, which must outlive them.
 std::vector<Setting> SettingsOf(DispatcherConfig& config);
 std::vector<Setting> SettingsOf(WorkerConfig& config);
+
+// Returns whether a server asks its clients who they are. Its pages then need a token.
+bool AsksWho(const DispatcherConfig& config);
+bool AsksWho(const WorkerConfig& config);  // whether its cluster does, as far as it knows
+
+// Returns the address to bind for the status pages: metrics_host if it is set; otherwise loopback
+// if AsksWho(), because the pages have no TLS; otherwise `host`.
+std::string PagesHost(const DispatcherConfig& config);
+std::string PagesHost(const WorkerConfig& config);
 
 }  // namespace penstock
 #pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include "control/observe/page_server.h"
 #include "control/observe/refused.h"
 #include "control/protocol/host_port.h"
+#include "control/settings/server_settings.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/this_process.h"
 #include "control/sync/clock.h"
@@ -188,6 +189,7 @@ class Server final : public WorkerServer {
 
  private:
   std::string StatusPage() const;
+  absl::Status ServePages();
   absl::Status Listen();
   absl::Status ListenToNamed();
   absl::Status ListenToAll();
@@ -248,11 +250,7 @@ absl::Status Server::Open() {
   RETURN_IF_ERROR(LoadPlugins(config_.plugins, allowed));
   RETURN_IF_ERROR(Listen());
   if (config_.metrics_port >= 0) {
-    ASSIGN_OR_RETURN(status_server_,
-                     PageServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
-                                       {{"/", [this] { return StatusPage(); }},
-                                        {"/metrics", [] { return ProcessMetrics().Render(); }}},
-                                       config_.metrics_token));
+    RETURN_IF_ERROR(ServePages());
   }
   control::WorkerHello hello;
   hello.worker = WorkerId(RandomId());
@@ -267,6 +265,19 @@ absl::Status Server::Open() {
                                              .heartbeat_interval = config_.heartbeat_interval,
                                              .dispatcher_timeout = config_.dispatcher_timeout}));
   return agent_->AwaitWelcome();
+}
+
+// A worker knows no principals, so in a cluster that has them only metrics_token admits to its
+// pages.
+absl::Status Server::ServePages() {
+  ASSIGN_OR_RETURN(
+      status_server_,
+      PageServer::StartFor(
+          control::WithoutBrackets(PagesHost(config_)), config_.metrics_port,
+          {{"/", [this](const std::string& /*viewer*/) { return StatusPage(); }},
+           {"/metrics", [](const std::string& /*viewer*/) { return ProcessMetrics().Render(); }}},
+          AdmitToken(config_.metrics_token, AsksWho(config_))));
+  return absl::OkStatus();
 }
 
 absl::Status Server::Listen() {

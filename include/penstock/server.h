@@ -62,9 +62,13 @@ struct DispatcherConfig {
   // With kColocated, static sharding under target_workers AUTO reads only the local worker.
   DeploymentMode deployment_mode = DeploymentMode::kUnspecified;
   int metrics_port = -1;  // of the page /metrics, text for Prometheus; 0: any free port, -1: none
-  // The token that a client of the page must send ("Authorization: Bearer …", or as the password of
-  // Basic); empty: none.
+  // The token that a client of the pages must send ("Authorization: Bearer …", or as the password
+  // of Basic). With auth_file, the tokens of trainers and operators are accepted too, and each sees
+  // its own jobs. Empty: none is needed, unless auth_file or tls.mutual is set.
   std::string metrics_token;
+  // The address to bind for the pages. Empty: `host`, but loopback if auth_file or tls.mutual is
+  // set, because the pages have no TLS.
+  std::string metrics_host;
   TlsConfig tls;
   // The file that says which processes may do what (docs/security.md). Empty: every
   // process that reaches the port may do everything. The file is read again when it changes.
@@ -171,8 +175,12 @@ struct WorkerConfig {
   // The number of bytes of these segments that one job may use before all its readers get copies.
   // 0: the size of the window, plus eight times the limit above.
   int64_t shared_pool_bytes = 0;
-  int metrics_port = -1;      // as in DispatcherConfig
-  std::string metrics_token;  // as in DispatcherConfig
+  int metrics_port = -1;  // as in DispatcherConfig
+  // As in DispatcherConfig, but no other tokens are accepted. Empty: none is needed, or nobody is
+  // admitted if tls.token_file or tls.mutual is set.
+  std::string metrics_token;
+  // As in DispatcherConfig. Empty: `host`, but loopback if tls.token_file or tls.mutual is set.
+  std::string metrics_host;
   // For the connection to the dispatcher and for grpc links. With a certificate, protocols that
   // send unencrypted data to other hosts (tcp, ucx) are offered only if they are named above.
   TlsConfig tls;

@@ -70,6 +70,7 @@ class Authorization : public testing::TestWithParam<bool> {  // whether over TLS
       if (!ByCertificate()) tls_[who].token_file = token;
     }
     DispatcherConfig config = {.heartbeat_interval = absl::Milliseconds(100),
+                               .metrics_port = 0,
                                .auth_file = AuthFilePath()};
     if (ByCertificate()) config.tls = OurProcess();
     dispatcher_ = DispatchServer::Start(config).value();
@@ -115,6 +116,13 @@ class Authorization : public testing::TestWithParam<bool> {  // whether over TLS
                                        .incarnation = Incarnation(1),
                                        .token = job_.token});
     return answer.Wait();
+  }
+  // Returns the answer to a request for a page of a server; "HTTP/1.1 200 OK…" if it is shown.
+  static std::string Page(int port, const std::string& path, Who who) {
+    const std::string token =
+        who == kStranger ? "" : absl::StrCat("Authorization: Bearer ", kNames[who], "-token\r\n");
+    return Say(absl::StrCat("localhost:", port),
+               absl::StrCat("GET ", path, " HTTP/1.1\r\n", token, "\r\n"));
   }
   static absl::Status Serve(DispatcherStub& stub) {
     FirstAnswer<control::WorkerDown, control::WorkerRefused> answer;
@@ -206,6 +214,49 @@ TEST_P(Authorization, EveryCellOfTheTable) {
       EXPECT_EQ(status.code(), expected) << row.method << " by " << kNames[who] << ": " << status;
     }
   }
+}
+
+// A page has no TLS, so it knows no certificates.
+TEST_P(Authorization, EveryCellOfTheTableOfPages) {
+  WorkerConfig config = {.dispatcher_address = dispatcher_->target(),
+                         .heartbeat_interval = absl::Milliseconds(100),
+                         .metrics_port = 0,
+                         .tls = tls_[kWorker]};
+  config.tls.mutual = ByCertificate();
+  const auto worker = WorkerServer::Start(config).value();
+  const std::array<bool, kKinds> nobody = {};
+  const std::array<bool, kKinds> by_token = {false, false, true, true, true};
+  struct Row {
+    const char* path;
+    int port;
+    std::array<bool, kKinds> may;
+  };
+  const Row rows[] = {
+      {"/", dispatcher_->metrics_port(), ByCertificate() ? nobody : by_token},
+      {"/metrics", dispatcher_->metrics_port(), ByCertificate() ? nobody : by_token},
+      {"/", worker->metrics_port(), nobody},
+      {"/metrics", worker->metrics_port(), nobody},
+  };
+  for (const Row& row : rows) {
+    for (int who = 0; who < kKinds; ++who) {
+      const std::string answer = Page(row.port, row.path, static_cast<Who>(who));
+      const bool is_known = !ByCertificate() && row.port == dispatcher_->metrics_port();
+      const char* expected = row.may[who]                    ? "HTTP/1.1 200"
+                             : who == kStranger || !is_known ? "HTTP/1.1 401"
+                                                             : "HTTP/1.1 403";
+      EXPECT_THAT(answer, testing::StartsWith(expected)) << row.path << " by " << kNames[who];
+    }
+  }
+  worker->Stop();
+}
+
+TEST_P(Authorization, APageShowsATrainerOnlyItsOwn) {
+  if (ByCertificate()) GTEST_SKIP() << "pages need tokens";
+  const int port = dispatcher_->metrics_port();
+  EXPECT_THAT(Page(port, "/", kOwner), HasSubstr(">train<"));
+  EXPECT_THAT(Page(port, "/", kOperator), HasSubstr(">train<"));
+  EXPECT_THAT(Page(port, "/", kOtherTrainer), Not(HasSubstr(">train<")));
+  EXPECT_THAT(Page(port, "/metrics", kOtherTrainer), Not(HasSubstr("train\"")));
 }
 
 TEST_P(Authorization, AStatusShowsATrainerOnlyItsOwn) {

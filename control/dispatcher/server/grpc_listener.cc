@@ -63,6 +63,9 @@ class GrpcListener final : public Listener {
   }
 
   int port() const override { return connections_->port(); }
+  absl::StatusOr<Caller> Identify(const std::string& token, const std::string& address) override {
+    return authenticator_->Identify({.token = token, .certificate_names = {}, .address = address});
+  }
   void Sweep() override { bounds_.Sweep(BootTime()); }
   void Shutdown() override {
     connections_->Stop();

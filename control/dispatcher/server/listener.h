@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/port_bounds.h"
+#include "control/protocol/principal.h"
 #include "penstock/server.h"
 
 namespace penstock::control {
@@ -21,6 +23,11 @@ class Listener {
                                                          const PortLimits& limits = {});
   virtual ~Listener() = default;  // calls Shutdown() if needed; no call reaches the core afterwards
   virtual int port() const = 0;
+  // Returns who presents `token`, as Authenticator::Identify. Any thread may call it.
+  virtual absl::StatusOr<Caller> Identify(const std::string& /*token*/,
+                                          const std::string& /*address*/) {
+    return absl::UnauthenticatedError("this dispatcher cannot read tokens of principals");
+  }
   // Ends streams and calls whose peers are late. Called several times a second, by one thread.
   virtual void Sweep() {}
   // Ends all streams and calls, and accepts no new ones. Any thread may call it.

@@ -10,12 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/listener.h"
+#include "control/dispatcher/server/page_access.h"
 #include "control/dispatcher/server/probe.h"
 #include "control/dispatcher/server/status_page.h"
 #include "control/observe/metrics.h"
 #include "control/observe/page_server.h"
 #include "control/policy/worker_list.h"
 #include "control/protocol/host_port.h"
+#include "control/settings/server_settings.h"
 #include "control/sync/clock.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
@@ -89,10 +91,13 @@ class Server final : public DispatchServer {
     if (config_.metrics_port >= 0) {
       ASSIGN_OR_RETURN(
           status_server_,
-          PageServer::Start(control::WithoutBrackets(config_.host), config_.metrics_port,
-                            {{"/", [this] { return RenderStatus(); }},
-                             {"/metrics", [this] { return RenderMetrics(); }}},
-                            config_.metrics_token));
+          PageServer::StartFor(
+              control::WithoutBrackets(PagesHost(config_)), config_.metrics_port,
+              {{"/", [this](const std::string& viewer) { return RenderStatus(viewer); }},
+               {"/metrics", [this](const std::string&) { return RenderMetrics(); }}},
+              [this](const std::string& token, const std::string& address) {
+                return access_.Admit(*listener_, token, address);
+              }));
     }
     ASSIGN_OR_RETURN(sweeper_, StartThread("the sweeps of the dispatcher", [this] { Sweep(); }));
     ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers", [this] {
@@ -195,18 +200,21 @@ class Server final : public DispatchServer {
     return ProcessMetrics().Render();
   }
 
-  std::string RenderStatus() const {
+  std::string RenderStatus(const std::string& viewer) const {
+    const absl::StatusOr<control::Caller> caller = access_.CallerOf(*listener_, viewer);
+    if (!caller.ok()) return absl::StrCat(caller.status().message(), "\n");
     struct Reply {
       Mutex mu;
       Condition arrived;
       std::optional<absl::StatusOr<control::DispatcherStatus>> status GUARDED_BY(mu);
     };
     auto reply = std::make_shared<Reply>();
-    core_->GetStatus([reply](absl::StatusOr<control::DispatcherStatus> status) {
+    const auto set = [reply](absl::StatusOr<control::DispatcherStatus> status) {
       MutexLock lock(reply->mu);
       reply->status = std::move(status);
       reply->arrived.NotifyAll();
-    });
+    };
+    core_->GetStatus({}, set, *caller);
     MutexLock lock(reply->mu);
     if (!reply->arrived.WaitFor(lock, kStatusPatience,
                                 [&]() REQUIRES(reply->mu) { return reply->status.has_value(); })) {
@@ -238,6 +246,7 @@ class Server final : public DispatchServer {
   }
 
   const DispatcherConfig config_;
+  const control::PageAccess access_{config_};
   const protocol::Broken broken_;
 
   // Destroyed after the core, whose last callback from the journal may still use these.

@@ -157,6 +157,7 @@ class DispatcherConfig:
     max_dataset_bytes_per_namespace: Optional[int] = None
     max_partitions_per_namespace: Optional[int] = None
     max_clients_per_namespace: Optional[int] = None
+    metrics_host: Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,6 +200,7 @@ class WorkerConfig:
     files_allow: Optional[list] = None
     cache_dir: Optional[str] = None
     token_file: Optional[str] = None
+    metrics_host: Optional[str] = None
     allowed_plugins: Optional[list] = None  # plugin_allow before 0.9
 
     def __post_init__(self):

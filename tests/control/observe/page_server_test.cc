@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -69,6 +70,29 @@ TEST(PageServer, ServesItsPagesAndListsThem) {
   EXPECT_THAT(Ask(port, "PUT /metrics HTTP/1.1\r\n\r\n"), HasSubstr("405"));
   EXPECT_EQ(PageServer::Start("127.0.0.1", port, {}).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+TEST(PageServer, MakesAPageForTheViewerWhomItAdmits) {
+  const auto admit = [](const std::string& token,
+                        const std::string& address) -> absl::StatusOr<std::string> {
+    EXPECT_THAT(address, testing::StartsWith("127.0.0.1:"));
+    if (token == "worker") return absl::PermissionDeniedError("not for workers");
+    if (token.empty()) return absl::UnauthenticatedError("a token, please");
+    return "viewer " + token;
+  };
+  auto server = PageServer::StartFor(
+      "127.0.0.1", 0, {{"/", [](const std::string& viewer) { return viewer; }}}, admit);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto ask = [&](const std::string& authorization) {
+    return Ask((*server)->port(), "GET / HTTP/1.1\r\n" + authorization + "\r\n");
+  };
+  EXPECT_THAT(ask("Authorization: Bearer a\r\n"), HasSubstr("\r\n\r\nviewer a"));
+  EXPECT_THAT(ask("Authorization: Basic dTpi\r\n"), HasSubstr("\r\n\r\nviewer b"));  // u:b
+  const std::string stranger = ask("");
+  EXPECT_THAT(stranger, HasSubstr("401"));
+  EXPECT_THAT(stranger, HasSubstr("WWW-Authenticate"));
+  EXPECT_THAT(stranger, HasSubstr("a token, please"));
+  EXPECT_THAT(ask("Authorization: Bearer worker\r\n"), HasSubstr("403"));
 }
 
 // Connections that each send a byte every 1.5 s, as long as the object lives.
@@ -192,23 +216,49 @@ TEST(PageServer, ASlowPageDelaysNoOther) {
 }
 
 // A page that takes long must not keep the connections of all who have asked for it meanwhile.
+// No viewer gets the text of another, even if both wait while a third text is being made.
+TEST(PageMaker, MakesOneTextForEachViewer) {
+  std::promise<void> begun, go_on;
+  std::atomic<int> made = 0;
+  PageMaker maker([&](const std::string& viewer) {
+    if (++made == 1) {
+      begun.set_value();
+      go_on.get_future().wait();
+    }
+    return viewer;
+  });
+  ASSERT_TRUE(maker.Start("/").ok());
+  const auto asker = std::make_shared<int>();
+  std::array<std::promise<std::string>, 4> texts;
+  const std::array<const char*, 4> viewers = {"a", "b", "a", "b"};
+  const auto ask = [&](size_t i) {
+    maker.Request(viewers[i], asker, [&, i](PageMaker::Text text) { texts[i].set_value(*text); });
+  };
+  ask(0);
+  begun.get_future().wait();
+  for (const size_t i : {1, 2, 3}) ask(i);
+  go_on.set_value();
+  for (size_t i = 0; i < viewers.size(); ++i) EXPECT_EQ(texts[i].get_future().get(), viewers[i]);
+  EXPECT_EQ(made, 3);
+}
+
 TEST(PageMaker, ForgetsWhoHasGone) {
   std::atomic<int> made = 0;
   std::atomic<bool> open = false;
-  PageMaker maker([&] {
+  PageMaker maker([&](const std::string& /*viewer*/) {
     for (++made; !open;) usleep(10'000);
     return "slow";
   });
   ASSERT_TRUE(maker.Start("/slow").ok());
   const auto stays = std::make_shared<int>();
-  maker.Request(stays, [](PageMaker::Text) {});
+  maker.Request("", stays, [](PageMaker::Text) {});
   while (made == 0) usleep(1'000);
   auto gone = std::make_shared<int>();
   const auto kept = std::make_shared<int>();
-  maker.Request(gone, [kept](PageMaker::Text) {});
+  maker.Request("", gone, [kept](PageMaker::Text) {});
   EXPECT_EQ(kept.use_count(), 2);
   gone.reset();
-  maker.Request(stays, [](PageMaker::Text) {});
+  maker.Request("", stays, [](PageMaker::Text) {});
   EXPECT_EQ(kept.use_count(), 1);
   open = true;
 }
