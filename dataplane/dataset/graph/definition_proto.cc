@@ -10,6 +10,7 @@
 #include "control/proto/dataset.pb.h"
 #include "dataplane/dataset/graph/attr_proto.h"
 #include "dataplane/dataset/graph/definition.h"
+#include "dataplane/dataset/graph/definition_size.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/dataset/graph/registry.h"
 #include "include/status_macros.h"
@@ -62,13 +63,17 @@ absl::StatusOr<std::string> Serialize(const Dataset& dataset) {
         absl::StrCat("the definition takes ", definition.ByteSizeLong(),
                      " bytes; put constants of more than 2 GiB into files"));
   }
-  return definition.SerializeAsString();
+  std::string bytes = definition.SerializeAsString();
+  RETURN_IF_ERROR(CheckSize(bytes));  // so that the program that made the dataset gets the error
+  return bytes;
 }
 
 absl::StatusOr<Dataset> ParseDataset(std::string_view bytes) {
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
+    return absl::InvalidArgumentError("the bytes are not a dataset definition");
+  RETURN_IF_ERROR(CheckSize(bytes));
   dataset::wire::Dataset definition;
-  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()) ||
-      !definition.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+  if (!definition.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return absl::InvalidArgumentError("the bytes are not a dataset definition");
   if (definition.version() != kDefinitionVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the definition has version ",

@@ -6,6 +6,7 @@ set(PENSTOCK_DATASET_GRAPH
   graph/decides_by_value.cc
   graph/definition.cc
   graph/definition_proto.cc
+  graph/definition_size.cc
   graph/element_proto.cc
   graph/fingerprint.cc
   graph/graph.cc

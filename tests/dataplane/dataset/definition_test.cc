@@ -9,6 +9,7 @@
 
 #include "absl/base/config.h"
 #include "control/proto/dataset.pb.h"
+#include "dataplane/dataset/graph/definition_size.h"
 #include "dataplane/dataset/graph/graph.h"
 #include "dataplane/memory/pool.h"
 #include "penstock/plugin.h"
@@ -193,6 +194,31 @@ TEST(Definition, TooManyNodesAreAMistakeNotAnOverflow) {
   Dataset doubled = Dataset::Range(5);
   for (int i = 0; i < 80; ++i) doubled = doubled.Concatenate(doubled);
   EXPECT_FALSE(doubled.status().ok());
+}
+
+TEST(Definition, TooManyPartsAreCountedBeforeAnythingIsBuilt) {
+  dataset::wire::Dataset message = Message(Dataset::Range(5).Map([](Expr x) { return x + 1; }));
+  dataset::wire::Attr* function = nullptr;
+  for (dataset::wire::Attr& attr : *message.mutable_nodes(1)->mutable_attrs())
+    if (attr.has_function()) function = &attr;
+  ASSERT_NE(function, nullptr);
+  // An unknown operation, so a definition that is not refused for its size has another error.
+  dataset::wire::Dataset many = message;
+  for (int64_t n = 0; n <= kMostOperations; ++n) function->mutable_function()->add_operations();
+  EXPECT_THAT(Refusal(message), HasSubstr("more than 65536 operations"));
+
+  for (int64_t n = 0; n <= kMostDefinitionParts; ++n) many.mutable_nodes(0)->add_attrs();
+  EXPECT_THAT(Refusal(many), HasSubstr("more than 524288 parts"));
+
+  dataset::wire::Dataset names = Message(Dataset::Range(5));
+  dataset::wire::Strings* strings = names.mutable_nodes(0)->add_attrs()->mutable_strings();
+  for (int64_t n = 0; n <= kMostStrings; ++n) strings->add_values("");
+  EXPECT_THAT(Refusal(names), HasSubstr("more than 4194304 strings"));
+
+  dataset::wire::Dataset numbers = Message(Dataset::Range(5));
+  numbers.mutable_nodes(0)->add_attrs()->mutable_ints()->mutable_values()->Resize(
+      static_cast<int>(kMostNumbers) + 1, 0);
+  EXPECT_THAT(Refusal(numbers), HasSubstr("more than 16777216 numbers"));
 }
 
 TEST(Definition, ADatasetOfAnElementStandsOnlyInsideAFunction) {
