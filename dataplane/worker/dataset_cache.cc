@@ -6,14 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/graph/definition.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "include/status_macros.h"
 
 namespace penstock::worker {
 namespace {
 
-// The number of unused definitions that are kept. A definition takes a few kilobytes, unless it
-// contains tensors.
+// The number of unused definitions that are kept, and of their bytes. A definition takes a few
+// kilobytes, unless it contains tensors.
 constexpr size_t kKeptUnused = 16;
+constexpr size_t kKeptUnusedBytes = size_t{16} << 20;
 
 SplitPlan PlanOf(const control::DatasetSummary& summary) {
   SplitPlan plan;
@@ -46,9 +48,22 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
   Key key(id, edition);
   {
     MutexLock lock(mu_);
+    made_.Wait(lock, [&]() REQUIRES(mu_) { return !in_the_making_.contains(key); });
     if (auto found = known_.find(key); found != known_.end()) return found->second;
+    in_the_making_.insert(key);
   }
-  ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(id, edition));
+  absl::StatusOr<std::shared_ptr<const Definition>> definition =
+      CatchExhausted("a definition", [&] { return Make(key); });
+  MutexLock lock(mu_);
+  in_the_making_.erase(key);
+  made_.NotifyAll();
+  if (!definition.ok()) return definition;
+  Evict();
+  return known_.emplace(std::move(key), *std::move(definition)).first->second;
+}
+
+absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Make(const Key& key) const {
+  ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(key.first, key.second));
   absl::StatusOr<Dataset> dataset = ParseDataset(answer.definition);
   if (!dataset.ok()) return Annotate(dataset.status(), "in the definition of dataset ", key.first);
   if (dataset->fingerprint() != answer.summary.fingerprint) {
@@ -59,11 +74,8 @@ absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_
   }
   RETURN_IF_ERROR(CheckReadsNoService(*dataset));
   auto profile = std::make_unique<Profile>(NodeOf(*dataset));
-  auto definition = std::make_shared<const Definition>(
-      Definition{*std::move(dataset), PlanOf(answer.summary), std::move(profile)});
-  MutexLock lock(mu_);
-  Evict();
-  return known_.emplace(std::move(key), std::move(definition)).first->second;
+  return std::make_shared<const Definition>(Definition{
+      answer.definition.size(), *std::move(dataset), PlanOf(answer.summary), std::move(profile)});
 }
 
 std::vector<control::DatasetWork> DatasetCache::Work() const {
@@ -75,10 +87,12 @@ std::vector<control::DatasetWork> DatasetCache::Work() const {
 }
 
 void DatasetCache::Evict() {
-  size_t unused = 0;
+  size_t unused = 0, bytes = 0;
   for (auto it = known_.begin(); it != known_.end();) {
     const bool in_use = it->second.use_count() > 1;
-    it = !in_use && ++unused >= kKeptUnused ? known_.erase(it) : std::next(it);
+    if (!in_use) bytes += it->second->bytes;
+    const bool goes = !in_use && (++unused >= kKeptUnused || bytes > kKeptUnusedBytes);
+    it = goes ? known_.erase(it) : std::next(it);
   }
 }
 

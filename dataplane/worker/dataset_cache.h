@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "control/protocol/heartbeat_counts.h"
 #include "control/protocol/requests.h"
+#include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/engine/profile.h"
 #include "dataplane/dataset/graph/split.h"
@@ -23,12 +25,14 @@ namespace penstock::worker {
 
 // Everything that a partition needs to run.
 struct Definition {
+  size_t bytes;  // of the definition, as the dispatcher keeps it
   Dataset dataset;
   SplitPlan plan;
   std::unique_ptr<Profile> profile;  // of all partitions that were run from this definition
 };
 
-// Thread-safe. Keeps the definitions in use, and a few others.
+// Thread-safe. Keeps the definitions in use, and a few small others. Partitions that need a
+// definition at the same time wait for one of them to fetch and parse it.
 class DatasetCache {
  public:
   // Asks the dispatcher for a dataset by id and edition; may wait.
@@ -47,10 +51,13 @@ class DatasetCache {
 
  private:
   using Key = std::pair<std::string, uint64_t>;  // id, edition
+  absl::StatusOr<std::shared_ptr<const Definition>> Make(const Key& key) const;
   void Evict() REQUIRES(mu_);
 
   const Fetch fetch_;
   mutable Mutex mu_;
+  Condition made_;
+  std::set<Key> in_the_making_ GUARDED_BY(mu_);
   std::map<Key, std::shared_ptr<const Definition>> known_ GUARDED_BY(mu_);
 };
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/worker/dataset_cache.h"
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "dataplane/dataset/graph/definition.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,6 +43,39 @@ TEST(DatasetCache, AsksOnceForADefinition) {
   ASSERT_EQ(first->plan.providers.size(), 1u);
   EXPECT_EQ(first->plan.providers[0].count, 3);
   EXPECT_EQ(first->plan.providers[0].seed, 9u);
+}
+
+TEST(DatasetCache, PartitionsThatComeTogetherShareOneDefinition) {
+  const Dataset dataset = Dataset::Range(5);
+  std::atomic<int> asked = 0, came = 0;
+  DatasetCache cache([&](std::string_view, uint64_t) {
+    ++asked;
+    while (came < 4) std::this_thread::yield();
+    return AnswerFor(dataset);
+  });
+  std::vector<std::shared_ptr<const Definition>> got(4);
+  {
+    std::vector<std::jthread> partitions;
+    for (auto& one : got) {
+      partitions.emplace_back([&] {
+        ++came;
+        one = *cache.Get("numbers", 1);
+      });
+    }
+  }
+  EXPECT_EQ(asked, 1);
+  for (const auto& one : got) EXPECT_EQ(one, got[0]);
+}
+
+TEST(DatasetCache, DropsLargeDefinitionsThatNobodyUses) {
+  const std::vector<double> values((9 << 20) / 8);
+  DatasetCache cache([&](std::string_view, uint64_t) {
+    return AnswerFor(Dataset::FromTensorSlices<double>(values));
+  });
+  std::vector<std::weak_ptr<const Definition>> all;
+  for (uint64_t edition = 1; edition < 6; ++edition) all.push_back(*cache.Get("large", edition));
+  // The newest, and one of 9 MiB.
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](auto& one) { return !one.expired(); }), 2);
 }
 
 // When files are added and the dataset is registered again, its fingerprint is the same.
