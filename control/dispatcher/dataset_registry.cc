@@ -67,6 +67,18 @@ absl::StatusOr<std::string> FindExisting(const State& state, const Caller& calle
       ". Use a different id, or set `replace`"));
 }
 
+// Returns what a dataset counts for in its namespace: the definition, and the file names and nodes
+// of the summary.
+int64_t BytesOf(std::string_view definition, const DatasetSummary& summary) {
+  size_t bytes = definition.size() + summary.spec_text.size();
+  for (const NodeFingerprint& node : summary.nodes) bytes += sizeof(node) + node.name.size();
+  for (const SplitProvider& provider : summary.plan) {
+    bytes += sizeof(provider) + provider.node.size();
+    for (const std::string& file : provider.files) bytes += sizeof(file) + file.size();
+  }
+  return static_cast<int64_t>(bytes);
+}
+
 }  // namespace
 
 absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
@@ -112,7 +124,7 @@ absl::Status DatasetRegistry::CheckLimit(const RegisterDatasetRequest& request,
   const int64_t limit = options_.namespace_limits.dataset_bytes;
   if (limit == 0) return absl::OkStatus();
   const std::string_view name_space = NamespaceOf(id);
-  auto bytes = static_cast<int64_t>(request.definition.size());
+  int64_t bytes = BytesOf(request.definition, request.summary);
   const int64_t added = bytes;
   // A job keeps the definition that it began with, even if the definition's id has another one now.
   std::set<const DatasetRecord*> kept;
@@ -122,7 +134,7 @@ absl::Status DatasetRegistry::CheckLimit(const RegisterDatasetRequest& request,
   for (const auto& [job, record] : state_.jobs) kept.insert(record.dataset.get());
   for (const DatasetRecord* dataset : kept) {
     if (NamespaceOf(dataset->id) == name_space)
-      bytes += static_cast<int64_t>(dataset->definition.size());
+      bytes += BytesOf(dataset->definition, dataset->summary);
   }
   if (bytes <= limit) return absl::OkStatus();
   return absl::ResourceExhaustedError(

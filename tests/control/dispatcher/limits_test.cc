@@ -67,6 +67,15 @@ TEST_F(LimitsTest, BytesOfDatasets) {
   ExpectRefused(RegisterBytes("z", 2), "has 99 of 100 bytes");
 }
 
+TEST_F(LimitsTest, NamesOfFilesAreBytesOfTheirDataset) {
+  StartWith({.dataset_bytes = 10'000});
+  absl::Status status;
+  core_->RegisterDataset(
+      {.definition = "d", .summary = {.plan = {{.files = std::vector<std::string>(1000)}}}},
+      [&](const auto& answer) { status = answer.status(); });
+  ExpectRefused(status, "namespace default has 0 of 10000 bytes");
+}
+
 TEST_F(LimitsTest, BytesOfReplacedDatasetsThatJobsRead) {
   StartWith({.dataset_bytes = 100});
   ASSERT_TRUE(RegisterBytes("x", 60).ok());
