@@ -87,19 +87,21 @@ def mutated_definitions(run):
 
 @attack("grpc", owner="dispatcher", bound_mib=256)
 def large_definitions(run):
-    """Registers and reads functions of a million operations, in 19 MB."""
+    """Registers and reads functions of a million operations, in 19 MB, which are refused before they are parsed."""
     while not run.over():
         register_and_read(run, long_function(1_000_000 + run.rng.randrange(1000)))
 
 
-@attack("grpc", owner="dispatcher", bound_mib=128)
+@attack("grpc", owner="dispatcher", bound_mib=256)
 def hoarded_definitions(run):
-    """Registers definitions of 16 MB that nobody reads, and leaves them there; at most 40, so that the machine goes on."""
+    """Registers 40 definitions of 16 MB that nobody reads in a namespace of its own, and leaves them there.
+
+    256 MiB: the 64 MiB that a namespace may have, once more in a snapshot, and the messages that are being read."""
     for _ in range(40):
         with run.connection(5) as peer:
             number = run.rng.getrandbits(62)
             summary = nested(5, fixed64(1, number), fixed64(2, SPEC_OF_INT64))
-            body = nested(1, fixed64(1, number), field(2, VARINT, 1)) + field(4, BYTES, bytes(16 << 20)) + summary
+            body = nested(1, fixed64(1, number), field(2, VARINT, 1)) + field(4, BYTES, bytes(16 << 20)) + summary + field(10, BYTES, b"hoard")
             run.bytes += len(body)
             http2.Connection(peer, run.token).call(SERVICE + "GetOrRegisterDataset", body)
         if run.over():

@@ -19,7 +19,7 @@ from principals import Principals
 MIB = 1 << 20
 SETTLE = 15  # seconds within which descriptors are back
 TICK = 0.1  # seconds; how finely read elements are counted
-BUDGET = 64 * MIB  # of a worker's elements on their way, and of its pipelines
+BUDGET = 64 * MIB  # of a worker's elements on their way, of its pipelines, and of its windows; of registered definitions
 
 
 class Honest(threading.Thread):
@@ -152,7 +152,8 @@ class Cluster:
         # The bombs use the package of the build.
         self.attackers = {**os.environ, "PYTHONPATH": str(args.bin.parent / "python"), **principals.environments["attacker"]}
         self.fleet = Fleet(args.bin, folder, protocol="", client_timeout_ms=10_000, worker_flags=worker,
-                           dispatcher_flags=["--metrics-port", 0, "--auth-file", principals.auth_file],
+                           dispatcher_flags=["--metrics-port", 0, "--auth-file", principals.auth_file,
+                                             "--max-dataset-bytes-per-namespace", BUDGET],
                            environments=principals.environments)
         for _ in range(2):
             self.fleet.start_worker()
