@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/rpc/connection_watch.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "tests/control/observe/count_refused.h"
+
+namespace penstock::control {
+namespace {
+
+constexpr int kPromptMs = 20'000;  // a closed connection is seen well within this time
+constexpr int kLongMs = 500;       // long enough to see that a connection stays open
+
+class ConnectionWatchTest : public testing::Test {
+ protected:
+  void Start(const std::string& host, ConnectionLimits limits) {
+    watch_ = ConnectionWatch::Start(Port::kGrpc, limits).value();
+    loop_ = AcceptLoop::Listen(host, 0, Port::kGrpc).value();
+    const auto keep = [this](int fd) { accepted_.push_back(fd); };
+    ASSERT_TRUE(loop_->Start(watch_->Watching(keep)).ok());
+  }
+  ~ConnectionWatchTest() override {
+    loop_.reset();
+    watch_.reset();
+    for (const int fd : accepted_) close(fd);
+  }
+
+  // A client over IPv4.
+  class Client {
+   public:
+    explicit Client(int port) {
+      sockaddr_in at{};
+      at.sin_family = AF_INET;
+      at.sin_port = htons(static_cast<uint16_t>(port));
+      at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+    }
+    ~Client() { close(fd_); }
+    void Send(size_t bytes) {
+      const std::string data(bytes, 'x');
+      EXPECT_EQ(write(fd_, data.data(), data.size()), static_cast<ssize_t>(data.size()));
+    }
+    // Returns whether the server closes the connection within that time.
+    bool IsClosed(int within_ms) {
+      pollfd closed = {fd_, POLLIN, 0};
+      return poll(&closed, 1, within_ms) == 1;
+    }
+    // gRPC's name of this client.
+    std::string peer() const {
+      sockaddr_in at{};
+      socklen_t bytes = sizeof at;
+      getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &bytes);
+      return absl::StrCat("ipv4:127.0.0.1:", ntohs(at.sin_port));
+    }
+
+   private:
+    const int fd_ = socket(AF_INET, SOCK_STREAM, 0);
+  };
+
+  std::unique_ptr<ConnectionWatch> watch_;
+  std::unique_ptr<AcceptLoop> loop_;
+  std::vector<int> accepted_;  // added to by the loop's thread
+};
+
+TEST_F(ConnectionWatchTest, ClosesTheConnectionOfOneWhoSendsTooMuch) {
+  Start("127.0.0.1", {.bytes = 1000, .time = absl::Hours(1)});
+  const int64_t long_ones = RefusedSoFar("grpc", "too_long");
+  Client much(loop_->port()), little(loop_->port());
+  much.Send(1001);
+  little.Send(1000);
+  EXPECT_TRUE(much.IsClosed(kPromptMs));
+  EXPECT_FALSE(little.IsClosed(kLongMs));
+  EXPECT_EQ(RefusedSoFar("grpc", "too_long"), long_ones + 1);
+}
+
+TEST_F(ConnectionWatchTest, ClosesTheConnectionOfOneWhoTakesTooLong) {
+  Start("127.0.0.1", {.bytes = 1000, .time = absl::Milliseconds(200)});
+  const int64_t late = RefusedSoFar("grpc", "too_late");
+  Client silent(loop_->port());
+  EXPECT_TRUE(silent.IsClosed(kPromptMs));
+  EXPECT_EQ(RefusedSoFar("grpc", "too_late"), late + 1);
+}
+
+// The port of all addresses has sockets of IPv6, also for clients over IPv4.
+TEST_F(ConnectionWatchTest, AnAuthenticatedPeerHasNoLimits) {
+  for (const char* host : {"127.0.0.1", "0.0.0.0"}) {
+    Start(host, {.bytes = 1000, .time = absl::Seconds(2)});
+    Client known(loop_->port()), silent(loop_->port());
+    // Its connection has been accepted: the next one is closed in its time.
+    EXPECT_FALSE(known.IsClosed(kLongMs));
+    watch_->Authenticated(known.peer());
+    known.Send(5000);
+    EXPECT_TRUE(silent.IsClosed(kPromptMs)) << host;
+    EXPECT_FALSE(known.IsClosed(kLongMs)) << host;
+    loop_.reset();
+  }
+}
+
+}  // namespace
+}  // namespace penstock::control
