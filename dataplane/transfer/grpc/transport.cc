@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
 #include "control/rpc/accept_loop.h"
+#include "control/rpc/connection_watch.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
 #include "control/sync/condition.h"
@@ -44,8 +45,11 @@ class Refusal : public grpc::ServerGenericBidiReactor {
 // Accepts calls, and keeps the calls that have not ended.
 class LinkService : public grpc::CallbackGenericService, public SendStream::Owner {
  public:
-  LinkService(Listener::Accept accept, UnauthenticatedLimits limits)
-      : accept_(std::move(accept)), limits_(limits) {}
+  LinkService(Listener::Accept accept, UnauthenticatedLimits limits,
+              std::unique_ptr<control::ConnectionWatch> watch)
+      : accept_(std::move(accept)), limits_(limits), watch_(std::move(watch)) {}
+
+  control::ConnectionWatch& watch() { return *watch_; }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
@@ -85,6 +89,7 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
     MutexLock lock(mu_);
     std::erase(unauthenticated_, &stream);
   }
+  void OnAdmitted(const std::string& peer) override { watch_->Authenticated(peer); }
   void OnOver(SendStream& stream) override {
     MutexLock lock(mu_);
     std::erase(unauthenticated_, &stream);
@@ -94,6 +99,7 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
 
   const Listener::Accept accept_;
   const UnauthenticatedLimits limits_;
+  const std::unique_ptr<control::ConnectionWatch> watch_;
   Mutex mu_;
   Condition none_;
   bool stopped_ GUARDED_BY(mu_) = false;
@@ -106,7 +112,13 @@ class GrpcListener : public Listener {
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const ListenOptions& options,
                                                          Accept accept,
                                                          UnauthenticatedLimits limits) {
-    auto listener = std::unique_ptr<GrpcListener>(new GrpcListener(std::move(accept), limits));
+    // A hello that is too long gets an answer that says so.
+    ASSIGN_OR_RETURN(auto watch,
+                     control::ConnectionWatch::Start(
+                         Port::kGrpc, {.bytes = kMaxHelloBytes + control::ConnectionLimits().bytes,
+                                       .time = absl::FromChrono(limits.hello_timeout)}));
+    auto listener = std::unique_ptr<GrpcListener>(
+        new GrpcListener(std::move(accept), limits, std::move(watch)));
     ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
     ASSIGN_OR_RETURN(listener->connections_,
                      control::AcceptLoop::Listen(options.host, options.port, Port::kGrpc));
@@ -130,7 +142,8 @@ class GrpcListener : public Listener {
     listener->address_ =
         absl::StrCat(options.tls.certificate.empty() ? "" : kTls,
                      control::JoinHostPort(options.host, listener->connections_->port()));
-    RETURN_IF_ERROR(listener->connections_->Start(std::move(take)));
+    RETURN_IF_ERROR(
+        listener->connections_->Start(listener->service_.watch().Watching(std::move(take))));
     return listener;
   }
   ~GrpcListener() override {
@@ -144,7 +157,9 @@ class GrpcListener : public Listener {
   std::string compatibility() const override { return absl::StrCat("v", kLinkVersion); }
 
  private:
-  GrpcListener(Accept accept, UnauthenticatedLimits limits) : service_(std::move(accept), limits) {}
+  GrpcListener(Accept accept, UnauthenticatedLimits limits,
+               std::unique_ptr<control::ConnectionWatch> watch)
+      : service_(std::move(accept), limits, std::move(watch)) {}
   static int HelloMilliseconds(const UnauthenticatedLimits& limits) {
     return static_cast<int>(limits.hello_timeout.count());
   }
