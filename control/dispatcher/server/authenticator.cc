@@ -17,6 +17,7 @@ namespace {
 class NoAuthenticator final : public Authenticator {
  public:
   absl::StatusOr<Caller> Identify(const PeerCredentials& /*peer*/) override { return Caller(); }
+  uint64_t Revision() override { return 0; }
 };
 
 absl::StatusOr<Principal> Find(const AuthFile& file, const PeerCredentials& peer) {
@@ -68,6 +69,12 @@ class FileAuthenticator final : public Authenticator {
     return found.status();
   }
 
+  uint64_t Revision() override {
+    if (IsDue(looked_)) Reread();
+    MutexLock lock(mu_);
+    return revision_;
+  }
+
  private:
   std::shared_ptr<const AuthFile> File() const {
     MutexLock lock(mu_);
@@ -104,6 +111,7 @@ class FileAuthenticator final : public Authenticator {
     auto principals = std::make_shared<const AuthFile>(*std::move(file));
     MutexLock lock(mu_);
     file_ = std::move(principals);
+    ++revision_;
     return Event{"auth_file_read", {{"file", path_}, {"principals", absl::StrCat(file_->size())}}};
   }
 
@@ -117,6 +125,7 @@ class FileAuthenticator final : public Authenticator {
   absl::Time looked_;                          // when the file was last read
   absl::Time refused_ = absl::InfinitePast();  // when a refused peer was last reported
   std::shared_ptr<const AuthFile> file_ GUARDED_BY(mu_);
+  uint64_t revision_ GUARDED_BY(mu_) = 0;  // of file_
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Finds out who makes a request: by a token, or by the subject of a certificate that TLS verified.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,7 +28,7 @@ inline constexpr absl::Duration kAuthFileInterval = absl::Seconds(1);
 // Any thread may call any method.
 class Authenticator {
  public:
-  // Reads `auth_file`; empty: there is none. Identify() reads the file again when it has changed.
+  // Reads `auth_file`; empty: there is none. The file is read again when it has changed.
   // If the new content is not valid, the old one stays in force. Events: "auth_file_read",
   // "auth_file_refused", "unauthenticated". `now` is the time since boot. NotFound if the file
   // cannot be read; InvalidArgument "file:line: …" for a line that is not valid.
@@ -40,6 +41,10 @@ class Authenticator {
   // certificate. Unauthenticated if the peer presented neither a known token nor a known
   // certificate, or a certificate with the names of two principals.
   virtual absl::StatusOr<Caller> Identify(const PeerCredentials& peer) = 0;
+
+  // Returns a number that grows when other principals come into force; constant without an
+  // auth_file. Reads the file again when it has changed.
+  virtual uint64_t Revision() = 0;
 };
 
 }  // namespace penstock::control

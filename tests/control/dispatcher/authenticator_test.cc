@@ -162,13 +162,18 @@ TEST_F(AuthenticatorTest, RefusalsAreEventsAtMostOnceASecond) {
 TEST_F(AuthenticatorTest, TheFileIsReadAgainAndABrokenOneChangesNothing) {
   Write(Section("team", "trainer", "t1"));
   Open();
+  const uint64_t first = authenticator_->Revision();
   Write(Section("team", "trainer", "t2"));
+  EXPECT_EQ(authenticator_->Revision(), first);
   Pass();
+  const uint64_t second = authenticator_->Revision();
+  EXPECT_GT(second, first);
   EXPECT_EQ(NameOf(Token("t2")), "team");
   EXPECT_THAT(NameOf(Token("t1")), HasSubstr("does not contain the token"));
 
   Write("[team]\nrole = \"trainer\"\ntokens = 5\n");
   Pass();
+  EXPECT_EQ(authenticator_->Revision(), second);
   EXPECT_EQ(NameOf(Token("t2")), "team");
   EXPECT_THAT(events_->WaitFor("auth_file_refused", absl::ZeroDuration()).field("why"),
               HasSubstr(absl::StrCat(path_, ":3: tokens must be a list")));
