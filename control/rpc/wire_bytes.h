@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts messages to and from the bytes on a stream. Streams carry bytes and not messages,
-// because gRPC ends a stream with unparsable bytes without a report, as if the other end had ended
-// it. Includes gRPC.
+// Converts messages to and from the bytes of calls and streams. gRPC is given bytes and not
+// messages, because it ends a stream with unparsable bytes without a report, as if the other end
+// had ended it. Includes gRPC.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "control/proto/messages_proto.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 
@@ -25,11 +26,9 @@ grpc::ByteBuffer ToBytes(const Wire& wire) {
   return bytes;
 }
 
-// Parses `bytes` into `wire`, clears `bytes`, and returns the message. Returns nullopt for a kind
-// of message that this release does not know and therefore does not need. InvalidArgument if the
-// bytes cannot be parsed, or if the message is not valid.
-template <class Message, class Wire>
-absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire) {
+// Parses `bytes` into `wire`, and clears `bytes`. InvalidArgument if they cannot be parsed.
+template <class Wire>
+absl::Status Parse(grpc::ByteBuffer* bytes, Wire* wire) {
   const size_t size = bytes->Length();
   bool parsed = false;
   {
@@ -37,10 +36,16 @@ absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire)
     parsed = reader.status().ok() && wire->ParseFromZeroCopyStream(&reader);
   }
   bytes->Clear();
-  if (!parsed) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(size, " bytes cannot be parsed as ", wire->GetTypeName()));
-  }
+  if (parsed) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(size, " bytes cannot be parsed as ", wire->GetTypeName()));
+}
+
+// Calls Parse(), and returns the message. Returns nullopt for a kind of message that this release
+// does not know and therefore does not need. InvalidArgument also if the message is not valid.
+template <class Message, class Wire>
+absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire) {
+  RETURN_IF_ERROR(Parse(bytes, wire));
   if (wire->message_case() == Wire::MESSAGE_NOT_SET) return std::nullopt;
   return FromWire(*wire);
 }

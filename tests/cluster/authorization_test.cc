@@ -2,6 +2,7 @@
 // Each method and each stream of a dispatcher with an auth_file, tried over gRPC by each kind of
 // process, which is known by a token or by its certificate. docs/security.md has the table.
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -47,22 +48,29 @@ class FirstAnswer final : public control::SessionEvents<Down> {
   std::promise<absl::Status> answer_;
 };
 
+// How a stream ended.
+template <class Down>
+class End final : public control::SessionEvents<Down> {
+ public:
+  void OnMessage(Down, uint64_t) override {}
+  void OnClosed(const absl::Status& status) override { end_.set_value(status); }
+  absl::Status Wait() { return over_.get(); }
+  bool IsOver() const {
+    return over_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+
+ private:
+  std::promise<absl::Status> end_;
+  std::future<absl::Status> over_ = end_.get_future();
+};
+
 class Authorization : public testing::TestWithParam<bool> {  // whether over TLS, by certificates
  protected:
   void SetUp() override {
-    std::ofstream auth(AuthFilePath());
-    for (const auto& [who, role] :
-         {std::pair(kWorker, "worker"), std::pair(kOtherTrainer, "trainer"),
-          std::pair(kOwner, "trainer"), std::pair(kOperator, "operator")}) {
-      const std::string name = kNames[who];
-      auth << "[" << name << "]\nrole = \"" << role << "\"\n";
-      if (ByCertificate()) {
-        auth << "certificates = [\"" << name << "\"]\n";
-      } else {
-        auth << "tokens = [\"" << control::TokenDigest(name + "-token") << "\"]\n";
-      }
-    }
-    auth.close();
+    WriteAuthFile({{kWorker, "worker"},
+                   {kOtherTrainer, "trainer"},
+                   {kOwner, "trainer"},
+                   {kOperator, "operator"}});
     for (int who = 0; who < kKinds; ++who) {
       const std::string token = Path(kNames[who]);
       std::ofstream(token) << kNames[who] << "-token\n";
@@ -87,6 +95,31 @@ class Authorization : public testing::TestWithParam<bool> {  // whether over TLS
   }
 
   static bool ByCertificate() { return GetParam(); }
+  // Replaces the auth_file.
+  void WriteAuthFile(const std::vector<std::pair<Who, std::string>>& roles) const {
+    std::ofstream auth(Path("auth.new"));
+    for (const auto& [who, role] : roles) {
+      const std::string name = kNames[who];
+      auth << "[" << name << "]\nrole = \"" << role << "\"\n";
+      if (ByCertificate()) {
+        auth << "certificates = [\"" << name << "\"]\n";
+      } else {
+        auth << "tokens = [\"" << control::TokenDigest(name + "-token") << "\"]\n";
+      }
+    }
+    auth.close();
+    std::filesystem::rename(Path("auth.new"), AuthFilePath());
+  }
+  // Gives the programs of this process that person's credentials.
+  void Become(Who who) const {
+    const TlsConfig& own = tls_[who];
+    for (const auto& [name, value] : {std::pair("PENSTOCK_TLS_CA", own.ca),
+                                      std::pair("PENSTOCK_TLS_CERTIFICATE", own.certificate),
+                                      std::pair("PENSTOCK_TLS_KEY", own.key),
+                                      std::pair("PENSTOCK_TOKEN_FILE", own.token_file)}) {
+      if (!value.empty()) setenv(name, value.c_str(), 1);
+    }
+  }
   std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
   std::string AuthFilePath() const { return Path("auth.toml"); }
   std::unique_ptr<DispatcherStub> StubOf(Who who) const {
@@ -271,13 +304,7 @@ TEST_P(Authorization, AWorkerAndATrainerReadWithTheirCredentials) {
                          .tls = tls_[kWorker]};
   const auto worker = WorkerServer::Start(config);
   ASSERT_TRUE(worker.ok()) << worker.status();
-  const TlsConfig& own = tls_[kOwner];
-  for (const auto& [name, value] :
-       {std::pair("PENSTOCK_TLS_CA", own.ca),
-        std::pair("PENSTOCK_TLS_CERTIFICATE", own.certificate),
-        std::pair("PENSTOCK_TLS_KEY", own.key), std::pair("PENSTOCK_TOKEN_FILE", own.token_file)}) {
-    if (!value.empty()) setenv(name, value.c_str(), 1);
-  }
+  Become(kOwner);
   EXPECT_EQ(ReadAll(penstock::Dataset::Range(100).Distribute(
                         {.service = dispatcher_->target(), .timeout = absl::Seconds(20)}))
                 .size(),
@@ -285,6 +312,53 @@ TEST_P(Authorization, AWorkerAndATrainerReadWithTheirCredentials) {
   config.tls = tls_[kOwner];
   const absl::Status refused = WorkerServer::Start(config).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
+  (*worker)->Stop();
+}
+
+TEST_P(Authorization, AnOpenStreamEndsWhenItsPrincipalLosesItsRights) {
+  const auto worker = StubOf(kWorker), operator_ = StubOf(kOperator);
+  End<control::ClientDown> of_owner, of_operator;
+  End<control::WorkerDown> of_worker;
+  const auto owners = owner_->OpenClientSession(&of_owner);
+  owners->Send(control::ClientHello{
+      .job = job_.job, .client = ClientId(1), .incarnation = Incarnation(1), .token = job_.token});
+  const auto workers = worker->OpenWorkerSession(&of_worker);
+  workers->Send(control::WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 1});
+  const auto operators = operator_->OpenClientSession(&of_operator);
+  operators->Send(control::ClientHello{
+      .job = job_.job, .client = ClientId(2), .incarnation = Incarnation(2), .token = job_.token});
+  ASSERT_TRUE(operator_->GetStatus(kPatient).ok());
+
+  WriteAuthFile({{kWorker, "trainer"}, {kOperator, "operator"}});
+  const absl::Time changed = absl::Now();
+  const absl::Status removed = of_owner.Wait();
+  const absl::Status demoted = of_worker.Wait();
+  EXPECT_LT(absl::Now() - changed, absl::Seconds(20));
+  EXPECT_TRUE(absl::IsUnauthenticated(removed)) << removed;
+  EXPECT_THAT(std::string(removed.message()), HasSubstr("the dispatcher's auth_file "));
+  EXPECT_TRUE(absl::IsPermissionDenied(demoted)) << demoted;
+  EXPECT_THAT(std::string(demoted.message()), HasSubstr("changed the rights of 'worker'"));
+  EXPECT_FALSE(of_operator.IsOver());
+  EXPECT_TRUE(absl::IsUnauthenticated(Read(*owner_)));
+  EXPECT_TRUE(absl::IsPermissionDenied(Serve(*worker)));
+}
+
+TEST_P(Authorization, AReadingTrainerIsToldThatItHasLostItsRights) {
+  const auto worker = WorkerServer::Start({.dispatcher_address = dispatcher_->target(),
+                                           .heartbeat_interval = absl::Milliseconds(100),
+                                           .tls = tls_[kWorker]});
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  Become(kOwner);
+  Iterator it =
+      IteratorOf(penstock::Dataset::Range(int64_t{1} << 40)
+                     .Distribute({.service = dispatcher_->target(), .timeout = absl::Seconds(20)}));
+  ASSERT_TRUE(it.Next().ok());
+  WriteAuthFile({{kWorker, "worker"}});
+  absl::Status end;
+  for (const absl::Time until = absl::Now() + absl::Minutes(1); end.ok() && absl::Now() < until;) {
+    end = it.Next().status();
+  }
+  EXPECT_TRUE(absl::IsUnauthenticated(end)) << end;
   (*worker)->Stop();
 }
 

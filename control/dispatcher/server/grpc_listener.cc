@@ -8,7 +8,9 @@
 
 #include "control/dispatcher/server/listener.h"
 #include "control/dispatcher/server/service.h"
+#include "control/dispatcher/server/stream_rights.h"
 #include "control/rpc/accept_loop.h"
+#include "control/rpc/connection_watch.h"
 #include "control/rpc/credentials.h"
 #include "control/rpc/prepare_grpc.h"
 #include "control/sync/clock.h"
@@ -37,10 +39,13 @@ void SetLimits(const PortLimits& limits, grpc::ServerBuilder& builder) {
 
 class GrpcListener final : public Listener {
  public:
-  GrpcListener(Core* core, std::unique_ptr<Authenticator> authenticator, const PortLimits& limits)
+  GrpcListener(Core* core, std::unique_ptr<Authenticator> authenticator,
+               std::unique_ptr<ConnectionWatch> watch, const PortLimits& limits)
       : authenticator_(std::move(authenticator)),
         bounds_(limits),
-        service_(core, authenticator_.get(), &bounds_) {}
+        rights_(authenticator_.get()),
+        watch_(std::move(watch)),
+        service_(core, authenticator_.get(), &bounds_, &rights_, watch_.get()) {}
   ~GrpcListener() override {
     if (server_ == nullptr) return;
     Shutdown();
@@ -55,18 +60,21 @@ class GrpcListener final : public Listener {
     PrepareGrpc();
     grpc::ServerBuilder builder;
     AcceptLoop::Take take = AcceptLoop::Into(builder, credentials);
-    builder.RegisterService(&service_);
+    builder.RegisterCallbackGenericService(&service_);
     SetLimits(bounds_.limits(), builder);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::InternalError("gRPC cannot start a server");
-    return connections_->Start(std::move(take));
+    return connections_->Start(watch_->Watching(std::move(take)));
   }
 
   int port() const override { return connections_->port(); }
   absl::StatusOr<Caller> Identify(const std::string& token, const std::string& address) override {
     return authenticator_->Identify({.token = token, .certificate_names = {}, .address = address});
   }
-  void Sweep() override { bounds_.Sweep(BootTime()); }
+  void Sweep() override {
+    bounds_.Sweep(BootTime());
+    rights_.Sweep();
+  }
   void Shutdown() override {
     connections_->Stop();
     server_->Shutdown(absl::ToChronoTime(WallTime()));  // streams do not end by themselves
@@ -75,6 +83,8 @@ class GrpcListener final : public Listener {
  private:
   const std::unique_ptr<Authenticator> authenticator_;
   PortBounds bounds_;
+  StreamRights rights_;
+  const std::unique_ptr<ConnectionWatch> watch_;
   DispatcherService service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<AcceptLoop> connections_;
@@ -86,7 +96,10 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig
                                                           Core* core, const PortLimits& limits) {
   ASSIGN_OR_RETURN(auto authenticator,
                    Authenticator::Open(config.auth_file, StderrEventLog(), BootTime));
-  auto listener = std::make_unique<GrpcListener>(core, std::move(authenticator), limits);
+  ASSIGN_OR_RETURN(auto watch, ConnectionWatch::Start(Port::kDispatcher,
+                                                      {.time = limits.unauthenticated_timeout}));
+  auto listener =
+      std::make_unique<GrpcListener>(core, std::move(authenticator), std::move(watch), limits);
   RETURN_IF_ERROR(listener->Listen(config));
   return listener;
 }

@@ -57,15 +57,20 @@ void PortBounds::Identified(const PortUser& stream) {
   }
 }
 
-void PortBounds::AddCall(PortUser& call, size_t bytes, absl::Time now) {
+void PortBounds::AddCall(PortUser& call, absl::Time now) {
   MutexLock lock(mu_);
-  calls_.push_back({&call, now, bytes});
-  call_bytes_ += bytes;
+  calls_.push_back({&call, now});
   if (auto oldest = OldestAbove(calls_, limits_.calls); oldest != calls_.end()) {
     Count(Refused::kTooMany);
     oldest->ended = true;
     oldest->user->Cancel();
   }
+}
+
+void PortBounds::Request(const PortUser& call, size_t bytes) {
+  MutexLock lock(mu_);
+  Find(calls_, call)->bytes += bytes;
+  call_bytes_ += bytes;
 }
 
 absl::Status PortBounds::Answer(const PortUser& call, size_t bytes, absl::Time now) {
@@ -74,6 +79,7 @@ absl::Status PortBounds::Answer(const PortUser& call, size_t bytes, absl::Time n
   found->bytes += bytes;
   found->answer = bytes;
   call_bytes_ += bytes;
+  if (bytes <= limits_.small_answer_bytes) return absl::OkStatus();
   absl::Status room = MakeRoom(now);
   if (!room.ok()) {
     found->bytes -= bytes;

@@ -18,14 +18,18 @@ struct PortLimits {
   size_t streams = 32'768;    // in all; above this, a new stream is refused
   size_t calls = 4'096;       // that have not ended; above this, the oldest is cancelled
   absl::Duration hello_timeout = absl::Seconds(10);
+  // For a connection whose peer is not known; longer, so that a refusal can be read.
+  absl::Duration unauthenticated_timeout = absl::Seconds(15);
   absl::Duration read_timeout = absl::Seconds(60);      // for a peer that does not read
   absl::Duration read_time_per_mib = absl::Seconds(1);  // more, for a call's answer
   size_t unread_bytes = size_t{256} << 20;              // of one stream
   // Of all requests and answers of calls, as the process holds them. Above this, the newest answer
-  // is not given, and answers must be read within `pressed_read_timeout` and the time for their
-  // size.
+  // is not given unless it is small, and answers must be read within `pressed_read_timeout` and the
+  // time for their size.
   size_t call_bytes = size_t{2} << 30;
   absl::Duration pressed_read_timeout = absl::Seconds(5);
+  // An answer of at most this size is given all the same: the number of calls bounds their sum.
+  size_t small_answer_bytes = size_t{64} << 10;
   // A registered definition of 512 MiB (dataset_registry.cc), and the rest of its request.
   size_t message_bytes = size_t{576} << 20;
   size_t received_bytes = size_t{2} << 30;  // that the network holds for messages, of all peers
@@ -55,8 +59,10 @@ class PortBounds {
   absl::Status AddStream(PortUser& stream, absl::Time now);
   // The stream has sent its hello, which the core accepts or refuses.
   void Identified(const PortUser& stream);
-  // A call with a request of that size begins. May cancel the oldest call.
-  void AddCall(PortUser& call, size_t bytes, absl::Time now);
+  // A call begins: its head has arrived. May cancel the oldest call.
+  void AddCall(PortUser& call, absl::Time now);
+  // The call's request, of that size, has arrived.
+  void Request(const PortUser& call, size_t bytes);
   // The call gets an answer of that size. Unavailable if too many bytes are held: the answer must
   // be dropped.
   absl::Status Answer(const PortUser& call, size_t bytes, absl::Time now);

@@ -1,42 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a peer, on gRPC's callback API, from its request until its answer has been read.
-// Includes gRPC; for service.cc only.
+// One call of a peer, on gRPC's callback API, from its head until its answer has been read. The
+// caller is known from the head, so gRPC reads no request of an unknown caller: it holds at most
+// the 64 KiB that the peer may send without being asked. Includes gRPC; for service.cc only.
 #pragma once
 
 #include <google/protobuf/message.h>
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <functional>
+#include <string>
+#include <utility>
 
 #include "control/dispatcher/server/port_bounds.h"
+#include "control/protocol/principal.h"
 #include "control/rpc/status_grpc.h"
+#include "control/rpc/wire_bytes.h"
 #include "control/sync/clock.h"
 #include "control/sync/mutex.h"
 
 namespace penstock::control {
 
-// A call that deletes itself when gRPC is done with it. FinishWith() must be called once.
-class ServerCall final : public grpc::ServerUnaryReactor, public PortUser {
+// A call that deletes itself when gRPC is done with it.
+class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser {
  public:
+  // Handles the request, and calls FinishWith() once, now or later, on any thread.
+  using Handler = std::function<void(ServerCall*, const Caller&, grpc::ByteBuffer* request)>;
+
+  // `handler` outlives the call. It is not called if the caller is not known, or if no request
+  // comes.
   ServerCall(PortBounds* bounds, grpc::CallbackServerContext* context,
-             const google::protobuf::Message& request)
-      : bounds_(bounds), context_(context) {
-    bounds_->AddCall(*this, request.SpaceUsedLong(), BootTime());
+             absl::StatusOr<Caller> caller, const Handler& handler)
+      : bounds_(bounds), context_(context), caller_(std::move(caller)), handler_(handler) {
+    bounds_->AddCall(*this, BootTime());
+    if (caller_.ok()) {
+      StartRead(&request_);
+    } else {
+      FinishWith(caller_.status());
+    }
   }
 
-  // Ends the call with `answer`, which gRPC holds and serializes, unless too many bytes are held.
-  void FinishWith(google::protobuf::Message& answer) {
-    const absl::Status room =
-        bounds_->Answer(*this, answer.SpaceUsedLong() + answer.ByteSizeLong(), BootTime());
-    if (!room.ok()) answer.Clear();
-    FinishWith(room);
+  // Ends the call with `answer`, unless too many bytes are held.
+  void FinishWith(const google::protobuf::Message& answer) {
+    const absl::Status room = bounds_->Answer(*this, answer.ByteSizeLong(), BootTime());
+    if (!room.ok()) return FinishWith(room);
+    answer_ = ToBytes(answer);
+    Answered();
+    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
   }
   void FinishWith(const absl::Status& status) {
-    {
-      MutexLock lock(mu_);
-      answered_ = BootTime();
-    }
+    Answered();
     Finish(ToGrpc(status));
   }
+
+  std::string peer() const { return context_->peer(); }
 
   void Refuse(const absl::Status&) override { Cancel(); }  // its answer is on its way
   void Cancel() override { context_->TryCancel(); }
@@ -46,13 +62,26 @@ class ServerCall final : public grpc::ServerUnaryReactor, public PortUser {
   }
 
  private:
+  void OnReadDone(bool ok) override {
+    if (!ok) return FinishWith(absl::InvalidArgumentError("the call came without a request"));
+    bounds_->Request(*this, request_.Length());
+    handler_(this, *caller_, &request_);
+  }
   void OnDone() override {
     bounds_->Remove(*this);
     delete this;
   }
+  void Answered() {
+    MutexLock lock(mu_);
+    answered_ = BootTime();
+  }
 
   PortBounds* const bounds_;
   grpc::CallbackServerContext* const context_;  // gRPC's, until OnDone
+  const absl::StatusOr<Caller> caller_;
+  const Handler& handler_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer answer_;
   mutable Mutex mu_;
   absl::Time answered_ GUARDED_BY(mu_) = absl::InfiniteFuture();
 };

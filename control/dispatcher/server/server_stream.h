@@ -2,8 +2,7 @@
 // One stream of a peer, on gRPC's callback API. Includes gRPC; for service.cc only.
 #pragma once
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/generic/async_generic_service.h>
 
 #include <deque>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/port_bounds.h"
+#include "control/dispatcher/server/stream_rights.h"
 #include "control/observe/refused.h"
 #include "control/rpc/status_grpc.h"
 #include "control/rpc/wire_bytes.h"
@@ -49,18 +49,19 @@ class ServerStreamWriter final : public StreamWriter<Down> {
 
 // A stream that deletes itself when gRPC is done with it.
 template <class Up, class Down, class WireUp, class WireDown, class Peer>
-class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                           public PortUser {
+class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUser {
  public:
   using Opened = std::shared_ptr<Peer> (Core::*)(std::shared_ptr<StreamWriter<Down>>, Caller);
 
-  ServerStream(Core* core, Opened open, PortBounds* bounds, Caller caller,
+  ServerStream(Core* core, Opened open, PortBounds* bounds, StreamRights* rights, Opener opener,
                grpc::CallbackServerContext* context)
       : core_(core),
         bounds_(bounds),
+        rights_(rights),
         context_(context),
         writer_(std::make_shared<ServerStreamWriter<ServerStream, Down>>(this)) {
-    peer_ = (core_->*open)(writer_, std::move(caller));
+    peer_ = (core_->*open)(writer_, opener.caller);
+    rights_->Add(*this, std::move(opener));
     const absl::Status added = bounds_->AddStream(*this, BootTime());
     if (added.ok()) {
       this->StartRead(&in_);
@@ -102,7 +103,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     if (!message.ok()) {  // the core ends the stream
       return core_->OnUnreadable(peer_, Annotate(message.status(), "from ", context_->peer()));
     }
-    if (message->has_value()) {
+    if (message->has_value() && !IsRefused()) {
       using Hello = std::variant_alternative_t<0, Up>;
       if (std::holds_alternative<Hello>(**message)) bounds_->Identified(*this);
       core_->OnMessage(peer_, **std::move(message));
@@ -123,6 +124,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   }
 
   void OnDone() override {
+    rights_->Remove(*this);
     bounds_->Remove(*this);
     writer_->Detach();
     core_->OnClosed(peer_);
@@ -131,6 +133,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
   void Refuse(const absl::Status& why) override {
     MutexLock lock(mu_);
+    refused_ = true;
     if (!out_.empty()) return context_->TryCancel();
     if (finish_.has_value()) return;
     finish_ = why;
@@ -148,6 +151,12 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     size_t size;
   };
 
+  // Messages that arrive after the refusal are dropped: the peer may have lost its rights.
+  bool IsRefused() const {
+    MutexLock lock(mu_);
+    return refused_;
+  }
+
   void WriteFirst() REQUIRES(mu_) {
     writing_since_ = BootTime();
     this->StartWrite(&out_.front().bytes);
@@ -163,6 +172,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
   Core* const core_;
   PortBounds* const bounds_;
+  StreamRights* const rights_;
   grpc::CallbackServerContext* const context_;  // owned by gRPC, valid until OnDone
   const std::shared_ptr<ServerStreamWriter<ServerStream, Down>> writer_;
   std::shared_ptr<Peer> peer_;
@@ -174,14 +184,14 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   size_t unread_bytes_ GUARDED_BY(mu_) = 0;  // of out_
   absl::Time writing_since_ GUARDED_BY(mu_);
   std::optional<absl::Status> finish_ GUARDED_BY(mu_);
+  bool refused_ GUARDED_BY(mu_) = false;
 };
 
 // A stream whose only message is the reason for which the dispatcher refuses the caller. The
 // message shows the peer that the reason is the dispatcher's own, not that of a proxy. A peer that
 // does not read it has the bounds of a stream without a hello.
 template <class Down, class WireDown, class Refusal>
-class RefusedStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                            public PortUser {
+class RefusedStream final : public grpc::ServerGenericBidiReactor, public PortUser {
  public:
   RefusedStream(const absl::Status& why, PortBounds* bounds, grpc::CallbackServerContext* context)
       : bounds_(bounds), context_(context), since_(BootTime()) {

@@ -4,40 +4,50 @@
 #include <grpcpp/security/auth_context.h>
 
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "control/dispatcher/server/server_call.h"
 #include "control/dispatcher/server/server_stream.h"
 #include "control/observe/refused.h"
 #include "control/policy/authorization.h"
+#include "control/proto/dispatcher.grpc.pb.h"
 #include "control/proto/reading_proto.h"
 #include "control/rpc/credentials.h"
 
 namespace penstock::control {
 namespace {
 
-// Answers a call with the core's answer, or with its status.
+std::string PathOf(const std::string& method) {
+  return absl::StrCat("/", wire::Dispatcher::service_full_name(), "/", method);
+}
+
+// Answers a call with the core's answer, as `Wire`, or with its status.
 template <class Answer, class Wire>
-Core::Done<Answer> AnswerTo(ServerCall* reactor, Wire* wire) {
-  return [reactor, wire](absl::StatusOr<Answer> answer) {
-    if (!answer.ok()) return reactor->FinishWith(answer.status());
-    ToWire(*answer, wire);
-    reactor->FinishWith(*wire);
+Core::Done<Answer> AnswerTo(ServerCall* call) {
+  return [call](absl::StatusOr<Answer> answer) {
+    if (!answer.ok()) return call->FinishWith(answer.status());
+    Wire wire;
+    ToWire(*answer, &wire);
+    call->FinishWith(wire);
   };
 }
 
-Core::DoneEmpty FinishOf(ServerCall* reactor) {
-  return [reactor](absl::Status status) { reactor->FinishWith(status); };
+Core::DoneEmpty FinishOf(ServerCall* call) {
+  return [call](const absl::Status& status) {
+    if (!status.ok()) return call->FinishWith(status);
+    call->FinishWith(wire::Empty());
+  };
 }
 
 // Calls handle(parsed), or finishes the call if the request is not valid.
 template <class Request, class Handle>
-void Parsed(const Request& request, ServerCall* reactor, Handle handle) {
+void Parsed(const Request& request, ServerCall* call, Handle handle) {
   const auto parsed = FromWire(request);
   if (parsed.ok()) {
     handle(*parsed);
   } else {
-    reactor->FinishWith(parsed.status());
+    call->FinishWith(parsed.status());
   }
 }
 
@@ -58,136 +68,142 @@ PeerCredentials CredentialsOf(const grpc::CallbackServerContext& context) {
   return credentials;
 }
 
-// Opens a stream of the core, or one that ends with the reason for which the caller is refused.
-template <class Stream, class RefusedAs>
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* OpenStream(
-    Core* core, Authenticator* authenticator, PortBounds* bounds, typename Stream::Opened open,
-    grpc::CallbackServerContext* context) {
-  absl::StatusOr<Caller> caller = authenticator->Identify(CredentialsOf(*context));
-  if (caller.ok()) return new Stream(core, open, bounds, *std::move(caller), context);
-  CountRefused(Port::kDispatcher, Refused::kUnauthenticated);
-  return new RefusedAs(caller.status(), bounds, context);
-}
-
 }  // namespace
 
-template <class Handle>
-grpc::ServerUnaryReactor* DispatcherService::Identified(grpc::CallbackServerContext* context,
-                                                        const google::protobuf::Message& request,
-                                                        Handle handle) {
-  auto* reactor = new ServerCall(bounds_, context, request);
-  const absl::StatusOr<Caller> caller = authenticator_->Identify(CredentialsOf(*context));
-  if (caller.ok()) {
-    handle(*caller, reactor);
-  } else {
-    CountRefused(Port::kDispatcher, Refused::kUnauthenticated);
-    reactor->FinishWith(caller.status());
+DispatcherService::DispatcherService(Core* core, Authenticator* authenticator, PortBounds* bounds,
+                                     StreamRights* rights, ConnectionWatch* watch)
+    : core_(core), authenticator_(authenticator), bounds_(bounds), rights_(rights), watch_(watch) {
+  AddCall<wire::VersionRequest>("GetVersion", [](const auto&, const Caller& caller, auto* call) {
+    const absl::Status allowed = AuthorizeByRole(Action::kGetVersion, caller);
+    if (!allowed.ok()) return call->FinishWith(allowed);
+    wire::VersionRange answer;
+    ToWire(VersionRange(), &answer);
+    call->FinishWith(answer);
+  });
+  AddCall<wire::StatusRequest>("GetStatus", [this](const auto& request, const Caller& caller,
+                                                   ServerCall* call) {
+    Parsed(request, call, [&](const StatusRequest& parsed) {
+      core_->GetStatus(parsed, AnswerTo<DispatcherStatus, wire::DispatcherStatus>(call), caller);
+    });
+  });
+  AddDatasets();
+  AddJobs();
+  AddStreams();
+}
+
+template <class Wire, class Handle>
+void DispatcherService::AddCall(const std::string& name, Handle handle, Requests requests) {
+  const auto handler = [this, handle](ServerCall* call, const Caller& caller,
+                                      grpc::ByteBuffer* bytes) {
+    Wire request;
+    const absl::Status parsed = Parse(bytes, &request);
+    if (!parsed.ok()) return call->FinishWith(parsed);
+    watch_->Authenticated(call->peer());
+    handle(request, caller, call);
+  };
+  calls_[PathOf(name)] = {handler, requests};
+}
+
+void DispatcherService::AddDatasets() {
+  AddCall<wire::RegisterDatasetRequest>(
+      "GetOrRegisterDataset",
+      [this](const auto& request, const Caller& caller, ServerCall* call) {
+        Parsed(request, call, [&](const RegisterDatasetRequest& parsed) {
+          core_->RegisterDataset(
+              parsed, AnswerTo<RegisterDatasetAnswer, wire::RegisterDatasetAnswer>(call), caller);
+        });
+      },
+      Requests::kLarge);
+  AddCall<wire::DatasetRequest>(
+      "GetDataset", [this](const auto& request, const Caller& caller, ServerCall* call) {
+        core_->GetDataset(request.dataset_id(), request.edition(),
+                          AnswerTo<GetDatasetAnswer, wire::GetDatasetAnswer>(call), caller);
+      });
+  AddCall<wire::DatasetRequest>(
+      "UnregisterDataset", [this](const auto& request, const Caller& caller, ServerCall* call) {
+        core_->UnregisterDataset(request.dataset_id(), FinishOf(call), caller);
+      });
+}
+
+void DispatcherService::AddJobs() {
+  AddCall<wire::GetOrCreateJobRequest>(
+      "GetOrCreateJob", [this](const auto& request, const Caller& caller, ServerCall* call) {
+        Parsed(request, call, [&](const GetOrCreateJobRequest& parsed) {
+          core_->GetOrCreateJob(parsed, AnswerTo<JobAnswer, wire::JobAnswer>(call), caller);
+        });
+      });
+  AddCall<wire::RestoreJobRequest>(
+      "RestoreJob",
+      [this](const auto& request, const Caller& caller, ServerCall* call) {
+        Parsed(request, call, [&](const RestoreJobRequest& parsed) {
+          core_->RestoreJob(parsed, AnswerTo<JobAnswer, wire::JobAnswer>(call), caller);
+        });
+      },
+      Requests::kLarge);
+  AddCall<wire::GetReadingRequest>(
+      "GetReading", [this](const auto& request, const Caller& caller, ServerCall* call) {
+        Parsed(request, call, [&](const GetReadingRequest& parsed) {
+          core_->GetReading(parsed, AnswerTo<SavedRepetition, wire::SavedRepetition>(call), caller);
+        });
+      });
+  AddCall<wire::JobRequest>("CancelJob",
+                            [this](const auto& request, const Caller& caller, ServerCall* call) {
+                              core_->CancelJob(request.job(), FinishOf(call), caller);
+                            });
+  AddCall<wire::JobRequest>("RemoveJob",
+                            [this](const auto& request, const Caller& caller, ServerCall* call) {
+                              core_->RemoveJob(request.job(), FinishOf(call), caller);
+                            });
+}
+
+void DispatcherService::AddStreams() {
+  streams_[PathOf("ClientSession")] = [this](grpc::CallbackServerContext* context) {
+    return OpenStream<ClientServerStream,
+                      RefusedStream<ClientDown, wire::ClientDown, SessionError>>(&Core::OpenClient,
+                                                                                 context);
+  };
+  streams_[PathOf("WorkerSession")] = [this](grpc::CallbackServerContext* context) {
+    return OpenStream<WorkerServerStream,
+                      RefusedStream<WorkerDown, wire::WorkerDown, WorkerRefused>>(&Core::OpenWorker,
+                                                                                  context);
+  };
+}
+
+grpc::ServerGenericBidiReactor* DispatcherService::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
+  if (const auto found = streams_.find(context->method()); found != streams_.end()) {
+    return found->second(context);
   }
-  return reactor;
+  static const ServerCall::Handler none;
+  const auto found = calls_.find(context->method());
+  if (found == calls_.end()) {
+    return new ServerCall(bounds_, context,
+                          absl::UnimplementedError("a Penstock dispatcher has no such method"),
+                          none);
+  }
+  absl::StatusOr<Caller> caller = authenticator_->Identify(CredentialsOf(*context));
+  if (!caller.ok()) {
+    CountRefused(Port::kDispatcher, Refused::kUnauthenticated);
+  } else if (caller->has_value() || found->second.requests == Requests::kLarge) {
+    watch_->Authenticated(context->peer());
+  }
+  return new ServerCall(bounds_, context, std::move(caller), found->second.handler);
 }
 
-grpc::ServerUnaryReactor* DispatcherService::GetVersion(grpc::CallbackServerContext* context,
-                                                        const wire::VersionRequest* request,
-                                                        wire::VersionRange* answer) {
-  ToWire(VersionRange(), answer);
-  return Identified(context, *request, [](const Caller& caller, ServerCall* reactor) {
-    reactor->FinishWith(AuthorizeByRole(Action::kGetVersion, caller));
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::GetOrRegisterDataset(
-    grpc::CallbackServerContext* context, const wire::RegisterDatasetRequest* request,
-    wire::RegisterDatasetAnswer* answer) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    Parsed(*request, reactor, [&](const RegisterDatasetRequest& parsed) {
-      core_->RegisterDataset(parsed, AnswerTo<RegisterDatasetAnswer>(reactor, answer), caller);
-    });
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::GetDataset(grpc::CallbackServerContext* context,
-                                                        const wire::DatasetRequest* request,
-                                                        wire::GetDatasetAnswer* answer) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    core_->GetDataset(request->dataset_id(), request->edition(),
-                      AnswerTo<GetDatasetAnswer>(reactor, answer), caller);
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::UnregisterDataset(grpc::CallbackServerContext* context,
-                                                               const wire::DatasetRequest* request,
-                                                               wire::Empty* /*answer*/) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    core_->UnregisterDataset(request->dataset_id(), FinishOf(reactor), caller);
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::GetOrCreateJob(
-    grpc::CallbackServerContext* context, const wire::GetOrCreateJobRequest* request,
-    wire::JobAnswer* answer) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    Parsed(*request, reactor, [&](const GetOrCreateJobRequest& parsed) {
-      core_->GetOrCreateJob(parsed, AnswerTo<JobAnswer>(reactor, answer), caller);
-    });
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::RestoreJob(grpc::CallbackServerContext* context,
-                                                        const wire::RestoreJobRequest* request,
-                                                        wire::JobAnswer* answer) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    Parsed(*request, reactor, [&](const RestoreJobRequest& parsed) {
-      core_->RestoreJob(parsed, AnswerTo<JobAnswer>(reactor, answer), caller);
-    });
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::GetReading(grpc::CallbackServerContext* context,
-                                                        const wire::GetReadingRequest* request,
-                                                        wire::SavedRepetition* answer) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    Parsed(*request, reactor, [&](const GetReadingRequest& parsed) {
-      core_->GetReading(parsed, AnswerTo<SavedRepetition>(reactor, answer), caller);
-    });
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::CancelJob(grpc::CallbackServerContext* context,
-                                                       const wire::JobRequest* request,
-                                                       wire::Empty* /*answer*/) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    core_->CancelJob(request->job(), FinishOf(reactor), caller);
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::RemoveJob(grpc::CallbackServerContext* context,
-                                                       const wire::JobRequest* request,
-                                                       wire::Empty* /*answer*/) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    core_->RemoveJob(request->job(), FinishOf(reactor), caller);
-  });
-}
-
-grpc::ServerUnaryReactor* DispatcherService::GetStatus(grpc::CallbackServerContext* context,
-                                                       const wire::StatusRequest* request,
-                                                       wire::DispatcherStatus* answer) {
-  return Identified(context, *request, [&](const Caller& caller, ServerCall* reactor) {
-    Parsed(*request, reactor, [&](const StatusRequest& parsed) {
-      core_->GetStatus(parsed, AnswerTo<DispatcherStatus>(reactor, answer), caller);
-    });
-  });
-}
-
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DispatcherService::ClientSession(
-    grpc::CallbackServerContext* context) {
-  return OpenStream<ClientServerStream, RefusedStream<ClientDown, wire::ClientDown, SessionError>>(
-      core_, authenticator_, bounds_, &Core::OpenClient, context);
-}
-
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DispatcherService::WorkerSession(
-    grpc::CallbackServerContext* context) {
-  return OpenStream<WorkerServerStream, RefusedStream<WorkerDown, wire::WorkerDown, WorkerRefused>>(
-      core_, authenticator_, bounds_, &Core::OpenWorker, context);
+// Opens a stream of the core, or one that ends with the reason for which the caller is refused.
+template <class Stream, class RefusedAs>
+grpc::ServerGenericBidiReactor* DispatcherService::OpenStream(
+    typename Stream::Opened open, grpc::CallbackServerContext* context) {
+  const uint64_t revision = authenticator_->Revision();
+  PeerCredentials credentials = CredentialsOf(*context);
+  absl::StatusOr<Caller> caller = authenticator_->Identify(credentials);
+  if (caller.ok()) {
+    watch_->Authenticated(context->peer());
+    return new Stream(core_, open, bounds_, rights_,
+                      {std::move(credentials), *std::move(caller), revision}, context);
+  }
+  CountRefused(Port::kDispatcher, Refused::kUnauthenticated);
+  return new RefusedAs(caller.status(), bounds_, context);
 }
 
 }  // namespace penstock::control

@@ -1,81 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls the core from gRPC's callback API. Includes gRPC; for grpc_listener.cc only.
+// Calls the core from gRPC's callback API. gRPC asks the service at the head of each call, before
+// it reads a message, so the service decides by the head alone which calls have a right to be read.
+// Includes gRPC; for grpc_listener.cc only.
 #pragma once
 
-#include <memory>
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <functional>
+#include <map>
+#include <string>
 
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/authenticator.h"
 #include "control/dispatcher/server/port_bounds.h"
-#include "control/proto/dispatcher.grpc.pb.h"
+#include "control/dispatcher/server/server_call.h"
+#include "control/dispatcher/server/stream_rights.h"
+#include "control/rpc/connection_watch.h"
 
 namespace penstock::control {
 
-// Calls carry parsed messages; streams carry bytes (control/rpc/wire_bytes.h).
-using CallsAndStreams = wire::Dispatcher::WithCallbackMethod_GetVersion<
-    wire::Dispatcher::WithCallbackMethod_GetOrRegisterDataset<
-        wire::Dispatcher::WithCallbackMethod_GetDataset<
-            wire::Dispatcher::WithCallbackMethod_UnregisterDataset<
-                wire::Dispatcher::WithCallbackMethod_GetOrCreateJob<
-                    wire::Dispatcher::WithCallbackMethod_RestoreJob<
-                        wire::Dispatcher::WithCallbackMethod_GetReading<
-                            wire::Dispatcher::WithCallbackMethod_CancelJob<
-                                wire::Dispatcher::WithCallbackMethod_RemoveJob<
-                                    wire::Dispatcher::WithCallbackMethod_GetStatus<
-                                        wire::Dispatcher::WithRawCallbackMethod_ClientSession<
-                                            wire::Dispatcher::WithRawCallbackMethod_WorkerSession<
-                                                wire::Dispatcher::Service>>>>>>>>>>>>;
-
-class DispatcherService final : public CallsAndStreams {
+class DispatcherService final : public grpc::CallbackGenericService {
  public:
   // All must outlive the server with which this service is registered.
-  DispatcherService(Core* core, Authenticator* authenticator, PortBounds* bounds)
-      : core_(core), authenticator_(authenticator), bounds_(bounds) {}
+  DispatcherService(Core* core, Authenticator* authenticator, PortBounds* bounds,
+                    StreamRights* rights, ConnectionWatch* watch);
 
-  grpc::ServerUnaryReactor* GetVersion(grpc::CallbackServerContext* context,
-                                       const wire::VersionRequest* request,
-                                       wire::VersionRange* answer) override;
-  grpc::ServerUnaryReactor* GetOrRegisterDataset(grpc::CallbackServerContext* context,
-                                                 const wire::RegisterDatasetRequest* request,
-                                                 wire::RegisterDatasetAnswer* answer) override;
-  grpc::ServerUnaryReactor* GetDataset(grpc::CallbackServerContext* context,
-                                       const wire::DatasetRequest* request,
-                                       wire::GetDatasetAnswer* answer) override;
-  grpc::ServerUnaryReactor* UnregisterDataset(grpc::CallbackServerContext* context,
-                                              const wire::DatasetRequest* request,
-                                              wire::Empty* answer) override;
-  grpc::ServerUnaryReactor* GetOrCreateJob(grpc::CallbackServerContext* context,
-                                           const wire::GetOrCreateJobRequest* request,
-                                           wire::JobAnswer* answer) override;
-  grpc::ServerUnaryReactor* RestoreJob(grpc::CallbackServerContext* context,
-                                       const wire::RestoreJobRequest* request,
-                                       wire::JobAnswer* answer) override;
-  grpc::ServerUnaryReactor* GetReading(grpc::CallbackServerContext* context,
-                                       const wire::GetReadingRequest* request,
-                                       wire::SavedRepetition* answer) override;
-  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
-                                      const wire::JobRequest* request,
-                                      wire::Empty* answer) override;
-  grpc::ServerUnaryReactor* RemoveJob(grpc::CallbackServerContext* context,
-                                      const wire::JobRequest* request,
-                                      wire::Empty* answer) override;
-  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
-                                      const wire::StatusRequest* request,
-                                      wire::DispatcherStatus* answer) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ClientSession(
-      grpc::CallbackServerContext* context) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* WorkerSession(
-      grpc::CallbackServerContext* context) override;
+  // Returns an object that deletes itself. A call of an unknown method ends with Unimplemented.
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override;
 
  private:
-  // Calls handle(caller, reactor), or finishes the call if the caller cannot be identified.
-  template <class Handle>
-  grpc::ServerUnaryReactor* Identified(grpc::CallbackServerContext* context,
-                                       const google::protobuf::Message& request, Handle handle);
+  using Opening = std::function<grpc::ServerGenericBidiReactor*(grpc::CallbackServerContext*)>;
+  enum class Requests { kSmall, kLarge };
+  struct Call {
+    ServerCall::Handler handler;
+    Requests requests;
+  };
+
+  void AddDatasets();
+  void AddJobs();
+  void AddStreams();
+  // The method `name` is a call. `handle(request, caller, call)` must lead to one FinishWith().
+  // kLarge: a request may be longer than an unauthenticated peer may send.
+  template <class Wire, class Handle>
+  void AddCall(const std::string& name, Handle handle, Requests requests = Requests::kSmall);
+  template <class Stream, class RefusedAs>
+  grpc::ServerGenericBidiReactor* OpenStream(typename Stream::Opened open,
+                                             grpc::CallbackServerContext* context);
 
   Core* const core_;
   Authenticator* const authenticator_;
   PortBounds* const bounds_;
+  StreamRights* const rights_;
+  ConnectionWatch* const watch_;
+  // Both by "/service/method"; constant after construction.
+  std::map<std::string, Call> calls_;
+  std::map<std::string, Opening> streams_;
 };
 
 }  // namespace penstock::control

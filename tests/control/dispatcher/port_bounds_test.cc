@@ -76,7 +76,7 @@ TEST(PortBounds, APeerThatDoesNotReadIsCutOff) {
   User stream, call;
   EXPECT_TRUE(bounds.AddStream(stream, kStart).ok());
   bounds.Identified(stream);
-  bounds.AddCall(call, 1, kStart);
+  bounds.AddCall(call, kStart);
   stream.unread_since = call.unread_since = kStart;
   bounds.Sweep(kStart + absl::Seconds(59));
   EXPECT_FALSE(stream.cancelled || call.cancelled);
@@ -87,24 +87,30 @@ TEST(PortBounds, APeerThatDoesNotReadIsCutOff) {
 TEST(PortBounds, CancelsTheOldestOfTooManyCalls) {
   PortBounds bounds({.calls = 2});
   User first, second, third;
-  for (User* user : {&first, &second, &third}) bounds.AddCall(*user, 1, kStart);
+  for (User* user : {&first, &second, &third}) bounds.AddCall(*user, kStart);
   EXPECT_TRUE(first.cancelled);
   EXPECT_FALSE(second.cancelled || third.cancelled);
 }
 
 TEST(PortBounds, UnreadAnswersHoldBoundedBytes) {
-  PortBounds bounds({.call_bytes = 100, .pressed_read_timeout = absl::Seconds(5)});
+  PortBounds bounds(
+      {.call_bytes = 100, .pressed_read_timeout = absl::Seconds(5), .small_answer_bytes = 50});
   User first, second, third;
-  for (User* user : {&first, &second, &third}) bounds.AddCall(*user, 10, kStart);
+  for (User* user : {&first, &second, &third}) {
+    bounds.AddCall(*user, kStart);
+    bounds.Request(*user, 10);
+  }
   EXPECT_TRUE(bounds.Answer(first, 60, kStart).ok());
   first.unread_since = kStart;
   const absl::Status full = bounds.Answer(second, 60, kStart + absl::Seconds(1));
   EXPECT_TRUE(absl::IsUnavailable(full)) << full;  // which clients repeat
   EXPECT_THAT(full.message(), HasSubstr("the limit is 100"));
   EXPECT_FALSE(first.cancelled);
+  EXPECT_TRUE(bounds.Answer(third, 50, kStart + absl::Seconds(1)).ok());  // it is small
   EXPECT_FALSE(bounds.Answer(second, 60, kStart + absl::Seconds(6)).ok());
   EXPECT_TRUE(first.cancelled);
   bounds.Remove(first);
+  bounds.Remove(third);
   EXPECT_TRUE(bounds.Answer(second, 60, kStart + absl::Seconds(6)).ok());
 }
 
@@ -113,7 +119,7 @@ TEST(PortBounds, ALargeAnswerHasTimeInProportionToItsSize) {
   constexpr size_t kMib = 1 << 20;
   PortBounds bounds({.call_bytes = 100 * kMib, .pressed_read_timeout = absl::Seconds(5)});
   User large, small, late;
-  for (User* user : {&large, &small, &late}) bounds.AddCall(*user, 0, kStart);
+  for (User* user : {&large, &small, &late}) bounds.AddCall(*user, kStart);
   EXPECT_TRUE(bounds.Answer(large, 80 * kMib, kStart).ok());
   EXPECT_TRUE(bounds.Answer(small, 1, kStart).ok());
   large.unread_since = small.unread_since = kStart;

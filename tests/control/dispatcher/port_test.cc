@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strangers at the dispatcher's port, over real connections, with small bounds.
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -29,6 +30,19 @@ namespace penstock::control {
 namespace {
 
 using ::testing::HasSubstr;
+
+// An auth_file that admits one certificate, and no token.
+class AuthFileOfAdmin {
+ public:
+  AuthFileOfAdmin() {
+    std::ofstream(path_) << "[admin]\nrole = \"operator\"\ncertificates = [\"admin\"]\n";
+  }
+  ~AuthFileOfAdmin() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_ = absl::StrCat(testing::TempDir(), "/port-auth-", getpid(), ".toml");
+};
 
 class PortTest : public ::testing::Test {
  protected:
@@ -69,6 +83,14 @@ class PortTest : public ::testing::Test {
            &request);
     wire::RegisterDatasetAnswer answer;
     return stub_->GetOrRegisterDataset(&context, request, &answer);
+  }
+  grpc::Status Get(const std::string& id) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    wire::DatasetRequest request;
+    request.set_dataset_id(id);
+    wire::GetDatasetAnswer answer;
+    return stub_->GetDataset(&context, request, &answer);
   }
   // Returns how a stream without a hello ends. Sweeps meanwhile.
   grpc::Status EndOf(Stream& stream) {
@@ -139,29 +161,164 @@ std::string Frame(char type, char flags, char stream, const std::string& payload
   return std::string(head, sizeof head) + payload;
 }
 
-// Opens streams at the dispatcher whose answers it gives no room: its window has 0 bytes.
-std::string StreamsWithoutAWindow(int count) {
+// Returns the beginning of a connection that gives answers no room: its window has 0 bytes.
+std::string WithoutAWindow() {
+  // SETTINGS_INITIAL_WINDOW_SIZE = 0
+  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(4, 0, 0, std::string("\0\4\0\0\0\0", 6));
+}
+
+// Returns the heads of calls of that method. Each has `request`, unless it is empty.
+std::string Calls(const std::string& method, int count, const std::string& request = "") {
   std::string fields;  // each is a literal that is not indexed
-  for (const std::string text :
-       {":method", "POST", ":scheme", "http", ":path",
-        "/penstock.control.wire.Dispatcher/ClientSession", ":authority", "localhost",
-        "content-type", "application/grpc", "te", "trailers"}) {
+  for (const std::string& text :
+       {std::string(":method"), std::string("POST"), std::string(":scheme"), std::string("http"),
+        std::string(":path"), "/penstock.control.wire.Dispatcher/" + method,
+        std::string(":authority"), std::string("localhost"), std::string("content-type"),
+        std::string("application/grpc"), std::string("te"), std::string("trailers")}) {
     if (text.front() == ':' || text == "content-type" || text == "te") fields += '\0';
     fields += static_cast<char>(text.size());
     fields += text;
   }
-  std::string sent = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-  sent += Frame(4, 0, 0, std::string("\0\4\0\0\0\0", 6));  // SETTINGS_INITIAL_WINDOW_SIZE = 0
+  std::string sent;
   for (int i = 0; i < count; ++i) {
-    sent += Frame(1, 4, static_cast<char>(2 * i + 1), fields);  // HEADERS, the end of them
+    const char stream = static_cast<char>(2 * i + 1);
+    sent += Frame(1, 4, stream, fields);  // HEADERS, the end of them
+    if (request.empty()) continue;
+    const std::string head = {0, 0, 0, 0, static_cast<char>(request.size())};
+    sent += Frame(0, 1, stream, head + request);  // DATA, the end of the stream
   }
   return sent;
 }
 
+// A client that sends these bytes and never reads.
+class Deaf {
+ public:
+  Deaf(int port, const std::string& bytes) {
+    EXPECT_EQ(Connect(fd_, port), 0);
+    EXPECT_EQ(write(fd_, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+  ~Deaf() { close(fd_); }
+
+ private:
+  const int fd_ = socket(AF_INET, SOCK_STREAM, 0);
+};
+
+// A call of which only the head is sent, until Send().
+class HeadOnly {
+ public:
+  HeadOnly(const std::shared_ptr<grpc::Channel>& channel, const std::string& method)
+      : stub_(channel),
+        call_(
+            stub_.PrepareCall(&context_, "/penstock.control.wire.Dispatcher/" + method, &queue_)) {
+    call_->StartCall(nullptr);
+    Wait();
+  }
+  ~HeadOnly() {
+    if (!finished_) {
+      context_.TryCancel();
+      Finish();
+    }
+    queue_.Shutdown();
+  }
+  void Send(const std::string& text) {
+    const grpc::Slice slice(text);
+    call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    Wait();
+  }
+  // Waits for the end of the call.
+  grpc::Status Finish() {
+    grpc::Status status;
+    do {
+      grpc::ByteBuffer answer;
+      call_->Read(&answer, nullptr);
+    } while (Wait());
+    call_->Finish(&status, nullptr);
+    Wait();
+    finished_ = true;
+    return status;
+  }
+
+ private:
+  bool Wait() {
+    void* tag;
+    bool ok = false;
+    EXPECT_TRUE(queue_.Next(&tag, &ok));
+    return ok;
+  }
+  grpc::CompletionQueue queue_;
+  grpc::ClientContext context_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  bool finished_ = false;
+};
+
+TEST_F(PortTest, ServesEveryMethodOfTheService) {
+  Start({});
+  const auto* service = wire::VersionRequest::descriptor()->file()->FindServiceByName("Dispatcher");
+  ASSERT_NE(service, nullptr);
+  for (int i = 0; i < service->method_count(); ++i) {
+    const std::string& method = service->method(i)->name();
+    HeadOnly call(NewChannel(), method);
+    call.Send("\xff\xff\xff");  // is no message
+    const grpc::Status end = call.Finish();
+    EXPECT_EQ(end.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
+    EXPECT_THAT(end.error_message(), HasSubstr("cannot be parsed")) << method;
+  }
+  HeadOnly unknown(NewChannel(), "Nothing");
+  EXPECT_EQ(unknown.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(PortTest, RefusesAnUnknownCallerAtTheHead) {
+  const AuthFileOfAdmin auth;
+  Start({}, auth.path());
+  for (const char* method : {"GetOrRegisterDataset", "GetStatus", "ClientSession"}) {
+    HeadOnly call(NewChannel(), method);
+    const grpc::Status refused = call.Finish();
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
+    EXPECT_THAT(refused.error_message(), HasSubstr("auth_file")) << method;
+  }
+}
+
+TEST_F(PortTest, CallsWithoutARequestAreBounded) {
+  Start({.calls = 3});
+  const int64_t many = RefusedSoFar("dispatcher", "too_many");
+  std::vector<std::unique_ptr<HeadOnly>> calls;
+  for (int i = 0; i < 5; ++i) {
+    calls.push_back(std::make_unique<HeadOnly>(NewChannel(), "GetOrRegisterDataset"));
+  }
+  EXPECT_EQ(calls[0]->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(calls[1]->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(RefusedSoFar("dispatcher", "too_many"), many + 2);
+  EXPECT_TRUE(Register("some", 10).ok());
+}
+
+// The peer reads nothing, so nothing but the bounds can end its calls.
+TEST_F(PortTest, UnreadAnswersDoNotKeepOthersFromTheirs) {
+  Start({.read_time_per_mib = absl::Milliseconds(10),
+         .call_bytes = 40 << 20,
+         .pressed_read_timeout = absl::Seconds(3)});
+  ASSERT_TRUE(Register("large", 4 << 20).ok());
+  wire::DatasetRequest request;
+  request.set_dataset_id("large");
+  const int64_t late = RefusedSoFar("dispatcher", "too_late");
+  const Deaf deaf(listener_->port(),
+                  WithoutAWindow() + Calls("GetDataset", 30, request.SerializeAsString()));
+  bool refused = false;
+  bool answered = false;
+  for (int i = 0; i < 400 && !(refused && answered); ++i) {
+    const grpc::Status got = Get("large");
+    refused = refused || got.error_code() == grpc::StatusCode::UNAVAILABLE;
+    answered = refused && got.ok();
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(answered);
+  EXPECT_GT(RefusedSoFar("dispatcher", "too_late"), late);
+}
+
 TEST_F(PortTest, UnauthenticatedStreamsThatNobodyReadsHaveTheBoundsOfStrangers) {
-  const std::string auth = absl::StrCat(testing::TempDir(), "/port-auth-", getpid(), ".toml");
-  std::ofstream(auth) << "[admin]\nrole = \"operator\"\ncertificates = [\"admin\"]\n";
-  Start({.unidentified = 3, .hello_timeout = absl::Milliseconds(500)}, auth);
+  const AuthFileOfAdmin auth;
+  Start({.unidentified = 3, .hello_timeout = absl::Milliseconds(500)}, auth.path());
   const auto refused = [](const char* reason) { return RefusedSoFar("dispatcher", reason); };
   const int64_t strangers = refused("unauthenticated");
   const int64_t many = refused("too_many");
@@ -169,10 +326,7 @@ TEST_F(PortTest, UnauthenticatedStreamsThatNobodyReadsHaveTheBoundsOfStrangers) 
   EXPECT_EQ(Register("some", 10).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(refused("unauthenticated"), strangers + 1);
 
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  ASSERT_EQ(Connect(fd, listener_->port()), 0);
-  const std::string streams = StreamsWithoutAWindow(5);
-  ASSERT_EQ(write(fd, streams.data(), streams.size()), static_cast<ssize_t>(streams.size()));
+  const Deaf deaf(listener_->port(), WithoutAWindow() + Calls("ClientSession", 5));
   for (int i = 0; i < 1000 && refused("too_late") < late + 3; ++i) {
     absl::SleepFor(absl::Milliseconds(20));
     if (refused("unauthenticated") == strangers + 6) listener_->Sweep();
@@ -180,8 +334,6 @@ TEST_F(PortTest, UnauthenticatedStreamsThatNobodyReadsHaveTheBoundsOfStrangers) 
   EXPECT_EQ(refused("unauthenticated"), strangers + 6);
   EXPECT_EQ(refused("too_many"), many + 2);
   EXPECT_EQ(refused("too_late"), late + 3);
-  close(fd);
-  std::remove(auth.c_str());
 }
 
 // gRPC's own listener never accepts again after this.
