@@ -35,6 +35,7 @@ import attacks_definitions  # noqa: E402, F401
 import attacks_grpc  # noqa: E402, F401
 import attacks_links  # noqa: E402, F401
 import attacks_sessions  # noqa: E402, F401
+import attacks_unread  # noqa: E402, F401
 from attacking import ATTACKS, attacks_of  # noqa: E402
 from cluster import MIB, SETTLE, Attacker, Cluster, Honest, Pages  # noqa: E402, F401
 

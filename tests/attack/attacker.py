@@ -21,6 +21,7 @@ import attacks_definitions  # noqa: E402, F401
 import attacks_grpc  # noqa: E402, F401
 import attacks_links  # noqa: E402, F401
 import attacks_sessions  # noqa: E402, F401
+import attacks_unread  # noqa: E402, F401
 from attacking import ATTACKS, Run  # noqa: E402
 from ports import Port  # noqa: E402
 
