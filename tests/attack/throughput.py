@@ -6,6 +6,9 @@ Windows alternate: the attack, then as many spinners as there were attackers, ea
 ratio of a pair is the trainer's throughput in the first window by that in the second. A pair is dropped if other programs took
 more than --foreign cores beside it. By hand, on a quiet machine: it measures speed, so it is no test.
 
+`servers_cores` is the CPU that the servers spend on the attackers, which other programs hardly change: their CPU in the first
+window, less as much for each element that the trainer read as in the second window.
+
     tests/attack/throughput.py --attacks idle_connections,wrong_tokens --pairs 7
 """
 import bisect
@@ -16,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
@@ -43,6 +47,19 @@ def busy_s():
     return (int(user) + int(nice) + int(system)) / TICKS_PER_S
 
 
+class Window(NamedTuple):
+    begin: float  # seconds since 1970, without WARM_UP
+    end: float
+    foreign: float  # cores of other programs
+    servers_s: float  # CPU of the servers from begin - WARM_UP to end
+    attackers: list  # cores of each
+
+
+class Pair(NamedTuple):
+    attacked: Window
+    spun: Window
+
+
 class Bench:
     def __init__(self, args, cluster, folder):
         self.args, self.cluster, self.folder = args, cluster, folder
@@ -54,40 +71,41 @@ class Bench:
 
     def _ours_s(self):
         children = os.times()
-        return (sum(server.cpu_s() for server in self.cluster.servers) + self._trainer_s()
+        return (self._servers_s() + self._trainer_s()
                 + children.user + children.system + children.children_user + children.children_system)
+
+    def _servers_s(self):
+        return sum(server.cpu_s() for server in self.cluster.servers)
 
     def _trainer_s(self):
         fields = pathlib.Path(f"/proc/{self.trainer.child.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
     def _window(self, finish):
-        """Returns the window from now + WARM_UP for --seconds, after finish(); and the foreign cores beside it."""
-        begun, busy, ours = time.time(), busy_s(), self._ours_s()
-        result = finish()
+        """Returns the Window from now + WARM_UP for --seconds, after finish() has returned the attackers' cores."""
+        begun, busy, ours, servers = time.time(), busy_s(), self._ours_s(), self._servers_s()
+        attackers = finish()
         took = time.time() - begun
         foreign = (busy_s() - busy - (self._ours_s() - ours)) / took
-        return (begun + WARM_UP, begun + WARM_UP + self.args.seconds), foreign, result
+        return Window(begun + WARM_UP, begun + took, foreign, self._servers_s() - servers, attackers)
 
-    def attack(self, one, seed):
+    def _attack(self, one, seed):
         lasts = WARM_UP + self.args.seconds
         attackers = [Attacker(one, port, seed + i, lasts, self.folder / f"attacker-{i}", self.cluster.attackers)
                      for i, port in enumerate(one.ports(self.cluster.ports))]
-        window, foreign, reports = self._window(lambda: [json.loads(attacker.report()) for attacker in attackers])
-        return window, foreign, [report["cpu_s"] / lasts for report in reports]
+        return self._window(lambda: [json.loads(attacker.report())["cpu_s"] / lasts for attacker in attackers])
 
-    def spin(self, shares):
+    def _spin(self, shares):
         lasts = WARM_UP + self.args.seconds
         spinners = [subprocess.Popen([sys.executable, "-c", SPINNER, str(share), str(lasts)]) for share in shares]
-        return self._window(lambda: [spinner.wait() for spinner in spinners])[:2]
+        return self._window(lambda: [spinner.wait() for spinner in spinners])
 
     def pairs(self, one):
-        """Returns --pairs pairs of windows of that attack."""
+        """Returns --pairs Pairs of that attack."""
         found = []
         for seed in range(self.args.pairs):
-            attacked, foreign, shares = self.attack(one, 100 * seed)
-            spun, more = self.spin(shares)
-            found.append((attacked, spun, max(foreign, more), sum(shares)))
+            attacked = self._attack(one, 100 * seed)
+            found.append(Pair(attacked, self._spin(attacked.attackers)))
         return found
 
     def read_at(self):
@@ -98,19 +116,29 @@ class Bench:
 
 
 def report(name, pairs, read, most_foreign):
-    def rate(window):
-        begin, end = window
-        return (bisect.bisect(read, end) - bisect.bisect(read, begin)) / (end - begin)
+    def count(begin, end):
+        return bisect.bisect(read, end) - bisect.bisect(read, begin)
 
-    good = [pair for pair in pairs if pair[2] <= most_foreign]
+    def rate(window):
+        return count(window.begin, window.end) / (window.end - window.begin)
+
+    def servers_cores(pair):
+        """Returns the cores that the servers spend on the attackers."""
+        attacked, spun = (count(window.begin - WARM_UP, window.end) for window in pair)
+        extra_s = pair.attacked.servers_s - pair.spun.servers_s * attacked / max(1, spun)
+        return extra_s / (pair.attacked.end - pair.attacked.begin + WARM_UP)
+
+    good = [pair for pair in pairs if max(window.foreign for window in pair) <= most_foreign]
     if not good:
-        print(f"{name}: no pair had less than {most_foreign} foreign cores: {[round(pair[2], 2) for pair in pairs]}", flush=True)
+        foreign = [round(window.foreign, 2) for pair in pairs for window in pair]
+        print(f"{name}: no pair had less than {most_foreign} foreign cores: {foreign}", flush=True)
         return
-    ratios = [rate(attacked) / max(1, rate(spun)) for attacked, spun, _, _ in good]
+    ratios = [rate(pair.attacked) / max(1, rate(pair.spun)) for pair in good]
     print(f"{name}: ratio={statistics.median(ratios):.3f} worst={min(ratios):.3f} pairs={len(good)} "
-          f"attackers_cores={statistics.median(pair[3] for pair in good):.2f} "
-          f"elements_per_s={statistics.median(rate(pair[0]) for pair in good):.0f} "
-          f"beside_spinner={statistics.median(rate(pair[1]) for pair in good):.0f}", flush=True)
+          f"attackers_cores={statistics.median(sum(pair.attacked.attackers) for pair in good):.2f} "
+          f"servers_cores={statistics.median(servers_cores(pair) for pair in good):.2f} "
+          f"elements_per_s={statistics.median(rate(pair.attacked) for pair in good):.0f} "
+          f"beside_spinner={statistics.median(rate(pair.spun) for pair in good):.0f}", flush=True)
 
 
 def run(args, folder, found):
