@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
+#include "control/sync/clock.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -115,13 +116,16 @@ absl::StatusOr<Listeners> ListenAtHost(const std::string& host, int port, bool b
 
 }  // namespace
 
-AcceptLoop::AcceptLoop(Port counted_as) : counted_as_(counted_as), stop_(eventfd(0, EFD_CLOEXEC)) {}
+AcceptLoop::AcceptLoop(Port counted_as, PaceLimits pace)
+    : counted_as_(counted_as),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      pace_(counted_as, pace) {}
 
 AcceptLoop::~AcceptLoop() {
   Stop();
   if (thread_.joinable()) thread_.join();
   for (int fd : listeners_) close(fd);
-  close(stop_);
+  close(wake_);
 }
 
 AcceptLoop::Take AcceptLoop::Into(grpc::ServerBuilder& builder,
@@ -138,8 +142,8 @@ AcceptLoop::Take AcceptLoop::Into(grpc::ServerBuilder& builder,
 }
 
 absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Listen(const std::string& host, int port,
-                                                               Port counted_as) {
-  auto loop = std::unique_ptr<AcceptLoop>(new AcceptLoop(counted_as));
+                                                               Port counted_as, PaceLimits pace) {
+  auto loop = std::unique_ptr<AcceptLoop>(new AcceptLoop(counted_as, pace));
   RETURN_IF_ERROR(loop->Bind(WithoutBrackets(host), port));
   return loop;
 }
@@ -164,22 +168,37 @@ absl::Status AcceptLoop::Start(Take take) {
   return absl::OkStatus();
 }
 
+void AcceptLoop::Proved(const std::string& peer) {
+  if (pace_.Proved(ClientFromGrpc(peer))) eventfd_write(wake_, 1);
+}
+
 void AcceptLoop::Stop() {
-  eventfd_write(stop_, 1);
+  stopping_ = true;
+  eventfd_write(wake_, 1);
 }
 
 void AcceptLoop::Run() {
   std::vector<pollfd> waits;
   for (int fd : listeners_) waits.push_back({fd, POLLIN, 0});
-  waits.push_back({stop_, POLLIN, 0});
-  while (true) {
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) break;
-    if (waits.back().revents != 0) break;
-    for (const pollfd& wait : waits) {
-      if (wait.revents != 0) AcceptFrom(wait.fd);
+  waits.push_back({wake_, POLLIN, 0});
+  while (!stopping_) {
+    if (poll(waits.data(), waits.size(), WaitMs()) < 0 && errno != EINTR) break;
+    eventfd_t wakes;
+    eventfd_read(wake_, &wakes);
+    for (size_t i = 0; i < listeners_.size() && !stopping_; ++i) {
+      if (waits[i].revents != 0) AcceptFrom(waits[i].fd);
     }
+    for (const ConnectionPace::Arrived& one : pace_.Take(BootTime())) take_(one.fd);
   }
   for (int fd : std::exchange(listeners_, {})) close(fd);
+}
+
+// Returns for how long poll() may wait for a connection.
+int AcceptLoop::WaitMs() const {
+  const absl::Time next = pace_.NextTake();
+  if (next == absl::InfiniteFuture()) return -1;
+  const absl::Duration left = std::max(next - BootTime(), absl::ZeroDuration());
+  return static_cast<int>(absl::ToInt64Milliseconds(left + absl::Milliseconds(1)));
 }
 
 void AcceptLoop::AcceptFrom(int listener) {
@@ -187,13 +206,13 @@ void AcceptLoop::AcceptFrom(int listener) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
       CountRefused(counted_as_, Refused::kTooMany);
-      pollfd stop = {stop_, POLLIN, 0};
-      poll(&stop, 1, kPauseMs);
+      pollfd wake = {wake_, POLLIN, 0};
+      poll(&wake, 1, kPauseMs);
       return;
     }
     if (fd < 0) return;
     if (!IsKeptFree(fd)) {
-      take_(fd);
+      pace_.Add(fd, BootTime());
       continue;
     }
     CountRefused(counted_as_, Refused::kTooMany);

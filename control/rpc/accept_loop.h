@@ -4,11 +4,13 @@
 //
 // The loop keeps some of the process's descriptors free: a connection that would take one of them
 // is closed and counted (control/observe/refused.h). So clients cannot prevent the process from
-// opening files.
+// opening files. Connections whose clients do not prove who they are get only so much of gRPC's
+// time (control/observe/connection_pace.h).
 #pragma once
 
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "control/observe/connection_pace.h"
 #include "control/observe/refused.h"
 #include "control/sync/thread.h"
 
@@ -34,7 +37,7 @@ class AcceptLoop {
   // if the kernel has IPv6. `counted_as`: the label of refusals. Unavailable if the port is in use,
   // or if this host does not have the address.
   static absl::StatusOr<std::unique_ptr<AcceptLoop>> Listen(const std::string& host, int port,
-                                                            Port counted_as);
+                                                            Port counted_as, PaceLimits pace = {});
   ~AcceptLoop();  // calls Stop()
   AcceptLoop(const AcceptLoop&) = delete;
   AcceptLoop& operator=(const AcceptLoop&) = delete;
@@ -42,17 +45,23 @@ class AcceptLoop {
   int port() const { return port_; }
   // Accepts until Stop(). ResourceExhausted if the process cannot get a thread. Call it once.
   absl::Status Start(Take take);
+  // A client has proved who it is, on the connection from `peer` (grpc::ServerContext::peer()). Any
+  // thread may call it, any number of times for a connection.
+  void Proved(const std::string& peer);
   // Accepts no more, and closes the port. Any thread may call it, any number of times.
   void Stop();
 
  private:
-  explicit AcceptLoop(Port counted_as);
+  AcceptLoop(Port counted_as, PaceLimits pace);
   absl::Status Bind(const std::string& host, int port);
   void Run();
   void AcceptFrom(int listener);
+  int WaitMs() const;
 
   const Port counted_as_;
-  const int stop_;  // an eventfd
+  const int wake_;  // an eventfd
+  std::atomic<bool> stopping_{false};
+  ConnectionPace pace_;
   int port_ = 0;
   std::vector<int> listeners_;  // closed by the thread
   Take take_;

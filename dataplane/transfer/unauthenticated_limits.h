@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "control/observe/connection_pace.h"
+
 namespace penstock::transfer {
 
 // The maximum number of bytes that a worker reads from a client before the client is authenticated:
@@ -16,6 +18,7 @@ inline constexpr uint64_t kMaxHelloBytes = 1 << 20;
 struct UnauthenticatedLimits {
   size_t count = 64;  // above this, the client that has waited longest is dropped
   std::chrono::milliseconds hello_timeout = std::chrono::seconds(10);
+  PaceLimits pace = {};  // of their connections; not for shm
 };
 
 }  // namespace penstock::transfer

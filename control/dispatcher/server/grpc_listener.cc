@@ -42,7 +42,7 @@ class GrpcListener final : public Listener {
   GrpcListener(Core* core, std::unique_ptr<Authenticator> authenticator,
                std::unique_ptr<ConnectionWatch> watch, const PortLimits& limits)
       : authenticator_(std::move(authenticator)),
-        bounds_(limits),
+        bounds_(limits, [this](const std::string& peer) { connections_->Proved(peer); }),
         rights_(authenticator_.get()),
         watch_(std::move(watch)),
         service_(core, authenticator_.get(), &bounds_, &rights_, watch_.get()) {}
@@ -56,7 +56,8 @@ class GrpcListener final : public Listener {
     const auto of_clients =
         config.auth_file.empty() ? ClientCertificates::kNotAsked : ClientCertificates::kAsked;
     ASSIGN_OR_RETURN(auto credentials, ServerCredentials(config.tls, of_clients));
-    ASSIGN_OR_RETURN(connections_, AcceptLoop::Listen(config.host, config.port, Port::kDispatcher));
+    ASSIGN_OR_RETURN(connections_, AcceptLoop::Listen(config.host, config.port, Port::kDispatcher,
+                                                      bounds_.limits().pace));
     PrepareGrpc();
     grpc::ServerBuilder builder;
     AcceptLoop::Take take = AcceptLoop::Into(builder, credentials);

@@ -5,10 +5,14 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <list>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "control/observe/connection_pace.h"
 #include "control/sync/mutex.h"
 
 namespace penstock::control {
@@ -33,6 +37,7 @@ struct PortLimits {
   // A registered definition of 512 MiB (dataset_registry.cc), and the rest of its request.
   size_t message_bytes = size_t{576} << 20;
   size_t received_bytes = size_t{2} << 30;  // that the network holds for messages, of all peers
+  PaceLimits pace = {};                     // of the connections of strangers
 };
 
 // A stream or a call. Its methods may be called by any thread while it is in the PortBounds, and
@@ -52,7 +57,16 @@ class PortUser {
 // Any thread may call any method.
 class PortBounds {
  public:
-  explicit PortBounds(const PortLimits& limits) : limits_(limits) {}
+  // Called with the address of a client (grpc::ServerContext::peer()) that was served, so that it
+  // is no longer a stranger. May be called by any thread, and repeatedly for a client.
+  using Proved = std::function<void(const std::string& peer)>;
+
+  explicit PortBounds(
+      const PortLimits& limits, Proved proved = [](const std::string&) {})
+      : limits_(limits), proved_(std::move(proved)) {}
+
+  // A call has succeeded, or a hello was accepted.
+  void OnServed(const std::string& peer) const { proved_(peer); }
 
   // A stream begins. ResourceExhausted if there are too many; the stream is added all the same. May
   // refuse the oldest stream without a hello.
@@ -89,6 +103,7 @@ class PortBounds {
   absl::Duration TimeToRead(const Entry& entry) const;  // beyond the timeout
 
   const PortLimits limits_;
+  const Proved proved_;
   Mutex mu_;
   Entries unidentified_ GUARDED_BY(mu_);
   Entries streams_ GUARDED_BY(mu_);  // identified

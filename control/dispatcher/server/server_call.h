@@ -45,10 +45,12 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
     if (!room.ok()) return FinishWith(room);
     answer_ = ToBytes(answer);
     Answered();
+    bounds_->OnServed(context_->peer());
     StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
   }
   void FinishWith(const absl::Status& status) {
     Answered();
+    if (status.ok()) bounds_->OnServed(context_->peer());
     Finish(ToGrpc(status));
   }
 

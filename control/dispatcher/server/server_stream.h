@@ -23,6 +23,13 @@
 
 namespace penstock::control {
 
+inline bool IsRefusal(const ClientDown& message) {
+  return std::holds_alternative<SessionError>(message);
+}
+inline bool IsRefusal(const WorkerDown& message) {
+  return std::holds_alternative<WorkerRefused>(message);
+}
+
 // The core's sending end of a stream. It may outlive the stream; messages sent after the stream's
 // end are dropped.
 template <class Stream, class Down>
@@ -78,6 +85,7 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
     const size_t size = bytes.Length();
     MutexLock lock(mu_);
     if (finish_.has_value()) return;
+    if (!IsRefusal(message) && !std::exchange(served_, true)) bounds_->OnServed(context_->peer());
     if (!out_.empty() && unread_bytes_ + size > bounds_->limits().unread_bytes) {
       return BreakOff();
     }
@@ -182,6 +190,7 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
   mutable Mutex mu_;
   std::deque<Message> out_ GUARDED_BY(mu_);  // the first is being written
   size_t unread_bytes_ GUARDED_BY(mu_) = 0;  // of out_
+  bool served_ GUARDED_BY(mu_) = false;      // the hello was accepted
   absl::Time writing_since_ GUARDED_BY(mu_);
   std::optional<absl::Status> finish_ GUARDED_BY(mu_);
   bool refused_ GUARDED_BY(mu_) = false;

@@ -117,7 +117,7 @@ absl::Status SendStream::Handle(Hello hello) {
   owner_.OnHelloReceived(*this);
   ASSIGN_OR_RETURN(
       events_, owner_.Accept(hello_, std::make_shared<SendHandle<SendStream>>(shared_from_this())));
-  owner_.OnAdmitted(context_->peer());
+  owner_.OnAuthenticated(context_->peer());
   MutexLock lock(mu_);
   queue_.Welcome();
   WriteNext();

@@ -32,8 +32,8 @@ class SendStream : public grpc::ServerGenericBidiReactor,
                                                                std::shared_ptr<SendLink> link) = 0;
     // The hello has arrived: the client no longer counts as unauthenticated.
     virtual void OnHelloReceived(SendStream& stream) = 0;
-    // The client has been admitted. `peer` is gRPC's name of it.
-    virtual void OnAdmitted(const std::string& peer) = 0;
+    // The hello was accepted: the client of the connection from `peer` is authenticated.
+    virtual void OnAuthenticated(const std::string& peer) = 0;
     // This is the last call on the object.
     virtual void OnOver(SendStream& stream) = 0;
   };

@@ -67,6 +67,9 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
     return stream;
   }
 
+  // The loop that accepts the connections of the calls. Call this before the first call.
+  void SetConnections(control::AcceptLoop* connections) { connections_ = connections; }
+
   // Closes all links, and breaks the links whose clients do not read.
   void Stop() {
     MutexLock lock(mu_);
@@ -89,7 +92,10 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
     MutexLock lock(mu_);
     std::erase(unauthenticated_, &stream);
   }
-  void OnAdmitted(const std::string& peer) override { watch_->Authenticated(peer); }
+  void OnAuthenticated(const std::string& peer) override {
+    watch_->Authenticated(peer);
+    connections_->Proved(peer);
+  }
   void OnOver(SendStream& stream) override {
     MutexLock lock(mu_);
     std::erase(unauthenticated_, &stream);
@@ -100,6 +106,7 @@ class LinkService : public grpc::CallbackGenericService, public SendStream::Owne
   const Listener::Accept accept_;
   const UnauthenticatedLimits limits_;
   const std::unique_ptr<control::ConnectionWatch> watch_;
+  control::AcceptLoop* connections_ = nullptr;
   Mutex mu_;
   Condition none_;
   bool stopped_ GUARDED_BY(mu_) = false;
@@ -120,8 +127,9 @@ class GrpcListener : public Listener {
     auto listener = std::unique_ptr<GrpcListener>(
         new GrpcListener(std::move(accept), limits, std::move(watch)));
     ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));
-    ASSIGN_OR_RETURN(listener->connections_,
-                     control::AcceptLoop::Listen(options.host, options.port, Port::kGrpc));
+    ASSIGN_OR_RETURN(listener->connections_, control::AcceptLoop::Listen(options.host, options.port,
+                                                                         Port::kGrpc, limits.pace));
+    listener->service_.SetConnections(listener->connections_.get());
     control::PrepareGrpc();
     grpc::ServerBuilder builder;
     control::AcceptLoop::Take take = control::AcceptLoop::Into(builder, credentials);

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/connection_pace.h"
 #include "control/observe/refused.h"
 #include "control/protocol/host_port.h"
+#include "control/sync/clock.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/transfer/tcp/loop.h"
@@ -68,20 +70,32 @@ class Acceptor : public Loop::Member,
       absl::StatusOr<Socket> connection = AcceptAt(socket_);
       if (!connection.ok()) {
         CountRefused(Port::kTcp, Refused::kTooMany);
+        Admit();
         return loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kAcceptPause);
       }
-      if (!*connection) return;
-      Begin(*std::move(connection));
+      if (!*connection) return Admit();
+      pace_.Add(connection->Release(), BootTime());
     }
+    Admit();
     loop_->Call(shared_from_this());
+  }
+  // Serves the connections whose turn it is.
+  void Admit() {
+    for (ConnectionPace::Arrived& one : pace_.Take(BootTime())) {
+      Begin(Socket(one.fd), std::move(one.client));
+    }
+    if (const absl::Time next = pace_.NextTake(); next != absl::InfiniteFuture()) {
+      const auto left = absl::ToChronoNanoseconds(next - BootTime());
+      loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + left);
+    }
   }
   void OnDeadline() override { OnReady(0); }
   bool is_link() const override { return false; }
 
-  void Begin(Socket connection) {
+  void Begin(Socket connection, ClientAddress client) {
     if (unauthenticated_.size() == limits_.count) {
       CountRefused(Port::kTcp, Refused::kTooMany);
-      unauthenticated_.front()->Break(
+      unauthenticated_.front().link->Break(
           absl::ResourceExhaustedError("too many unauthenticated clients"));
       unauthenticated_.erase(unauthenticated_.begin());
     }
@@ -89,7 +103,7 @@ class Acceptor : public Loop::Member,
     MutexLock lock(mu_);
     if (stopped_ || !link->Start(limits_.hello_timeout).ok()) return;  // closes the link
     links_.push_back(link);
-    unauthenticated_.push_back(std::move(link));
+    unauthenticated_.push_back({std::move(link), std::move(client)});
   }
 
   absl::StatusOr<std::shared_ptr<SendEvents>> Accept(const Hello& hello,
@@ -113,20 +127,31 @@ class Acceptor : public Loop::Member,
     }
     return stripe_loops_[stripe];
   }
-  void OnAuthenticated(SendSocket& socket) override { Erase(unauthenticated_, socket); }
+  void OnAuthenticated(SendSocket& socket) override {
+    const auto its = FindUnauthenticated(socket);
+    if (its == unauthenticated_.end()) return;
+    const bool admits = pace_.Proved(its->client);
+    unauthenticated_.erase(its);
+    if (admits) loop_->Call(shared_from_this());
+  }
   void OnOver(SendSocket& socket) override {
-    Erase(unauthenticated_, socket);
+    if (const auto its = FindUnauthenticated(socket); its != unauthenticated_.end()) {
+      unauthenticated_.erase(its);
+    }
     {
       MutexLock lock(mu_);
-      Erase(links_, socket);
+      std::erase_if(links_, [&](const auto& one) { return one.get() == &socket; });
     }
     none_.NotifyAll();
   }
 
-  static void Erase(std::vector<std::shared_ptr<SendSocket>>& from, const SendSocket& socket) {
-    const auto its = std::find_if(from.begin(), from.end(),
-                                  [&](const auto& one) { return one.get() == &socket; });
-    if (its != from.end()) from.erase(its);
+  struct Unauthenticated {
+    std::shared_ptr<SendSocket> link;
+    ClientAddress client;
+  };
+  std::vector<Unauthenticated>::iterator FindUnauthenticated(const SendSocket& socket) {
+    return std::ranges::find_if(
+        unauthenticated_, [&](const Unauthenticated& one) { return one.link.get() == &socket; });
   }
 
   const std::shared_ptr<Loop> loop_;
@@ -134,7 +159,8 @@ class Acceptor : public Loop::Member,
   const Listener::Accept accept_;
   const UnauthenticatedLimits limits_;
   // Used only by the thread that serves the loop.
-  std::vector<std::shared_ptr<SendSocket>> unauthenticated_;  // oldest first
+  ConnectionPace pace_{Port::kTcp, limits_.pace};
+  std::vector<Unauthenticated> unauthenticated_;  // oldest first
   // Indexed by the number of a further connection.
   std::vector<std::shared_ptr<Loop>> stripe_loops_;
 

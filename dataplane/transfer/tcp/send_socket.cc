@@ -167,6 +167,7 @@ absl::Status SendSocket::HandOver() {
   const std::shared_ptr<SendSocket> link = owner_.FindLink(join.key);
   if (link == nullptr) return absl::PermissionDeniedError("no link has this key");
   ASSIGN_OR_RETURN(std::shared_ptr<Loop> loop, owner_.LoopOf(join.stripe));
+  owner_.OnAuthenticated(*this);
   loop_->SetDeadline(shared_from_this(), Loop::Clock::time_point::max());
   loop_->Remove(socket_, *this);
   Socket socket;

@@ -36,7 +36,7 @@ class SendSocket : public Loop::Member, public std::enable_shared_from_this<Send
     virtual std::shared_ptr<SendSocket> FindLink(const StripeKey& key) = 0;
     // Returns the loop that serves the further connections with the number `stripe`.
     virtual absl::StatusOr<std::shared_ptr<Loop>> LoopOf(uint32_t stripe) = 0;
-    // The hello was accepted: the client is authenticated.
+    // The hello or the key of a link was accepted: the client is authenticated.
     virtual void OnAuthenticated(SendSocket& socket) = 0;
     // This is the last call on the object.
     virtual void OnOver(SendSocket& socket) = 0;

@@ -31,6 +31,8 @@ class Socket {
 
   explicit operator bool() const { return fd_ >= 0; }
   int fd() const { return fd_; }
+  // Gives up the ownership of the descriptor, and returns it.
+  int Release() { return std::exchange(fd_, -1); }
   void Close();
   // Closes the descriptor and ends the connection, even if a child process still has the
   // descriptor.

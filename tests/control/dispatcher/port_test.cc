@@ -111,6 +111,17 @@ class PortTest : public ::testing::Test {
   std::unique_ptr<wire::Dispatcher::Stub> stub_;
 };
 
+TEST_F(PortTest, ClientsThatAreServedGiveTheirPlaceBack) {
+  Start({.pace = {.places = 1, .per_place = absl::InfiniteDuration()}});
+  for (int i = 0; i < 3; ++i) {
+    const auto stub = wire::Dispatcher::NewStub(NewChannel());
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    wire::VersionRange range;
+    EXPECT_TRUE(stub->GetVersion(&context, {}, &range).ok()) << i;
+  }
+}
+
 TEST_F(PortTest, RefusesTheOldestStranger) {
   Start({.unidentified = 3});
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a server listens on hosts that lack an address family, or whose ports are in use.
+// Where a server listens on hosts that lack an address family, or whose ports are in use; and the
+// pace of strangers.
 #include "control/rpc/accept_loop.h"
 
 #include <linux/filter.h>
@@ -12,10 +13,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <future>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace penstock::control {
@@ -68,6 +73,37 @@ TEST(AcceptLoop, AnyPortOfLocalhostIsFreeAtAllItsAddresses) {
     EXPECT_TRUE(loop.ok()) << loop.status();
   }
   for (int fd : taken) close(fd);
+}
+
+// The text with which gRPC names the client of a connection.
+std::string PeerOf(int fd) {
+  return absl::StrCat("ipv4:127.0.0.1:", ClientOf(fd).port);
+}
+
+TEST(AcceptLoop, AConnectionThatWaitsIsServedWhenAnotherClientProvesItself) {
+  const auto loop = AcceptLoop::Listen("127.0.0.1", 0, Port::kDispatcher,
+                                       {.places = 2, .per_place = absl::InfiniteDuration()});
+  ASSERT_TRUE(loop.ok()) << loop.status();
+  std::promise<int> taken[3];
+  int count = 0;  // used by the loop's thread
+  ASSERT_TRUE((*loop)->Start([&](int fd) { taken[count++].set_value(fd); }).ok());
+  std::future<int> third = taken[2].get_future();
+  std::vector<int> clients;
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<uint16_t>((*loop)->port()));
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(clients.back(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+    ASSERT_EQ(send(clients.back(), "PRI", 3, 0), 3);
+  }
+  const int first = taken[0].get_future().get();
+  const int second = taken[1].get_future().get();
+  EXPECT_EQ(third.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  (*loop)->Proved(PeerOf(second));
+  clients.insert(clients.end(), {first, second, third.get()});
+  for (int fd : clients) close(fd);
 }
 
 }  // namespace

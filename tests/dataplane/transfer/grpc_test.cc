@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,7 +34,8 @@ namespace {
 class UnauthenticatedCalls {
  public:
   explicit UnauthenticatedCalls(const std::string& address)
-      : stub_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())) {}
+      : stub_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                        WithOwnConnection())) {}
   ~UnauthenticatedCalls() {
     for (const auto& call : calls_) call->context.TryCancel();
     queue_.Shutdown();
@@ -65,6 +67,11 @@ class UnauthenticatedCalls {
   }
 
  private:
+  static grpc::ChannelArguments WithOwnConnection() {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return arguments;
+  }
   struct Call {
     grpc::ClientContext context;
     std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
@@ -125,6 +132,23 @@ TEST(GrpcUnauthenticated, AnEnormousHelloIsRefused) {
   UnauthenticatedCalls calls(listener->address());
   calls.Start(Encode(Hello{.token = std::string(2 << 20, 'x')}));
   EXPECT_EQ(calls.NextEnd(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST(GrpcUnauthenticated, AnAdmittedClientGivesItsPlaceBack) {
+  std::promise<void> admitted[3];
+  size_t count = 0;  // used for one call at a time
+  auto listener = StartGrpcListener({},
+                                    [&](const Hello&, std::shared_ptr<SendLink> link) {
+                                      admitted[count++].set_value();
+                                      return std::make_shared<WorkerEnd>(std::move(link));
+                                    },
+                                    {.pace = {.places = 1, .per_place = absl::InfiniteDuration()}});
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  for (std::promise<void>& next : admitted) {
+    UnauthenticatedCalls calls((*listener)->address());
+    calls.Start(Encode(Hello{.token = "sesame"}));
+    EXPECT_EQ(next.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  }
 }
 
 // --- A client against a worker that breaks the protocol --------------------------------

@@ -151,6 +151,26 @@ TEST_F(TcpTest, OfTooManyUnauthenticatedClientsTheOldestGoes) {
   ExpectOpenTo((*listener)->address());
 }
 
+TEST_F(TcpTest, AConnectionThatWaitsIsServedWhenAnotherClientProvesItself) {
+  std::vector<ClientId> admitted;  // used by the listener's thread until the second is welcome
+  auto listener = StartListener({},
+                                [&](const Hello& hello, std::shared_ptr<SendLink> link) {
+                                  admitted.push_back(hello.client);
+                                  return std::make_shared<WorkerEnd>(std::move(link));
+                                },
+                                {.pace = {.places = 1, .per_place = absl::InfiniteDuration()}});
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const std::string hello = WithPrefix(Encode(Hello{.token = "sesame", .client = ClientId(1)}));
+  Peer first = Peer::Dial((*listener)->address());
+  ASSERT_TRUE(first.Write(hello.substr(0, 20)));
+  Peer second = Peer::Dial((*listener)->address());
+  ASSERT_TRUE(second.Write(WithPrefix(Encode(Hello{.token = "sesame", .client = ClientId(2)}))));
+  ASSERT_TRUE(first.Write(hello.substr(20)));
+  EXPECT_EQ(first.ReadMessage(), Encode(Welcome()));
+  EXPECT_EQ(second.ReadMessage(), Encode(Welcome()));
+  EXPECT_THAT(admitted, ElementsAre(ClientId(1), ClientId(2)));
+}
+
 TEST_F(TcpTest, WithoutADescriptorForAClientItWaitsForOneAndSleeps) {
   const Endpoint at = LookUp(*ParseAddress(worker_.address()), /*numeric=*/false)->front();
   Socket socket(::socket(at.address.ss_family, SOCK_STREAM, 0));

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/observe/connection_pace.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+namespace penstock {
+namespace {
+
+// How often waiting connections are looked at, unless a client proves itself.
+constexpr absl::Duration kBetweenLooks = absl::Milliseconds(10);
+constexpr absl::Duration kBetweenForgetting = absl::Seconds(1);
+// The source that stands for all sources above the limit. No address has this length.
+constexpr char kOthers[] = "others";
+constexpr size_t kNetworkBytes = 8;  // of an IPv6 address, which has 16
+
+std::string NetworkOf(const in_addr& address) {
+  return {reinterpret_cast<const char*>(&address), sizeof address};
+}
+
+std::string NetworkOf(const in6_addr& address) {
+  const char* bytes = reinterpret_cast<const char*>(&address);
+  if (IN6_IS_ADDR_V4MAPPED(&address)) return {bytes + 12, sizeof(in_addr)};
+  return {bytes, kNetworkBytes};
+}
+
+}  // namespace
+
+ClientAddress ClientOf(int fd) {
+  sockaddr_storage address{};
+  socklen_t bytes = sizeof address;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return {};
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return {NetworkOf(v4.sin_addr), ntohs(v4.sin_port)};
+  }
+  if (address.ss_family != AF_INET6) return {};
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  return {NetworkOf(v6.sin6_addr), ntohs(v6.sin6_port)};
+}
+
+ClientAddress ClientFromGrpc(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  uint32_t port = 0;
+  if (colon == std::string::npos || !absl::SimpleAtoi(text.substr(colon + 1), &port)) return {};
+  const auto number = static_cast<uint16_t>(port);
+  const std::string address = text.substr(0, colon);
+  absl::string_view host = address;
+  in_addr v4{};
+  if (absl::ConsumePrefix(&host, "ipv4:")) {
+    if (inet_pton(AF_INET, std::string(host).c_str(), &v4) != 1) return {};
+    return {NetworkOf(v4), number};
+  }
+  if (!absl::ConsumePrefix(&host, "ipv6:")) return {};
+  std::string v6_text = absl::StrReplaceAll(host, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
+  v6_text = v6_text.substr(0, v6_text.find('%'));  // without the interface of a link-local address
+  in6_addr v6{};
+  if (inet_pton(AF_INET6, v6_text.c_str(), &v6) != 1) return {};
+  return {NetworkOf(v6), number};
+}
+
+ConnectionPace::ConnectionPace(Port counted_as, PaceLimits limits)
+    : counted_as_(counted_as), limits_(limits) {}
+
+ConnectionPace::~ConnectionPace() {
+  for (const auto& [name, source] : sources_) {
+    for (const Waiting& one : source.waiting) close(one.fd);
+  }
+  for (const Arrived& one : admitted_) close(one.fd);
+}
+
+void ConnectionPace::Add(int fd, absl::Time now) {
+  ClientAddress client = ClientOf(fd);
+  MutexLock lock(mu_);
+  Source& source = SourceOf(client.source, now);
+  if (source.waiting.empty() && TakePlace(source, client.port, now)) {
+    admitted_.push_back({fd, std::move(client)});
+    return;
+  }
+  if (source.waiting.size() >= limits_.waiting) {
+    CountRefused(counted_as_, Refused::kTooMany);
+    close(fd);
+    return;
+  }
+  source.waiting.push_back({fd, std::move(client), now});
+  if (waiting_++ == 0) look_at_ = now + kBetweenLooks;
+}
+
+std::vector<ConnectionPace::Arrived> ConnectionPace::Take(absl::Time now) {
+  MutexLock lock(mu_);
+  if (waiting_ > 0 && now >= look_at_) {
+    look_at_ = now + kBetweenLooks;
+    for (auto& [name, source] : sources_) {
+      if (!source.waiting.empty()) Look(source, now);
+    }
+  }
+  return std::exchange(admitted_, {});
+}
+
+absl::Time ConnectionPace::NextTake() const {
+  MutexLock lock(mu_);
+  return waiting_ > 0 ? look_at_ : absl::InfiniteFuture();
+}
+
+bool ConnectionPace::Proved(const ClientAddress& client) {
+  MutexLock lock(mu_);
+  const auto found = sources_.find(sources_.contains(client.source) ? client.source : kOthers);
+  if (found == sources_.end()) return false;
+  Source& source = found->second;
+  const auto its = std::ranges::find(source.unproven, client.port);
+  if (its == source.unproven.end()) return false;
+  source.unproven.erase(its);
+  if (source.waiting.empty()) return false;
+  look_at_ = absl::InfinitePast();
+  return true;
+}
+
+ConnectionPace::Source& ConnectionPace::SourceOf(const std::string& name, absl::Time now) {
+  if (sources_.size() >= limits_.sources && !sources_.contains(name)) {
+    ForgetIdle(now);
+    if (sources_.size() >= limits_.sources) return sources_[kOthers];
+  }
+  return sources_[name];
+}
+
+// Forgets the sources whose places are all free.
+void ConnectionPace::ForgetIdle(absl::Time now) {
+  if (now < forgot_ + kBetweenForgetting) return;
+  forgot_ = now;
+  for (auto named = sources_.begin(); named != sources_.end();) {
+    Source& source = named->second;
+    FreePlaces(source, now);
+    const bool idle = source.unproven.empty() && source.waiting.empty();
+    named = idle ? sources_.erase(named) : std::next(named);
+  }
+}
+
+void ConnectionPace::FreePlaces(Source& source, absl::Time now) const {
+  while (!source.unproven.empty() && now >= source.next_free) {
+    source.unproven.pop_front();
+    source.next_free += limits_.per_place;
+  }
+}
+
+// Returns false if there is no place.
+bool ConnectionPace::TakePlace(Source& source, uint16_t port, absl::Time now) const {
+  FreePlaces(source, now);
+  if (source.unproven.size() >= limits_.places) return false;
+  if (source.unproven.empty()) source.next_free = now + limits_.per_place;
+  source.unproven.push_back(port);
+  return true;
+}
+
+// Drops the connections that have ended, and admits those whose clients have said something.
+void ConnectionPace::Look(Source& source, absl::Time now) {
+  std::vector<pollfd> looks;
+  for (const Waiting& one : source.waiting) looks.push_back({one.fd, POLLIN | POLLRDHUP, 0});
+  poll(looks.data(), looks.size(), 0);
+  std::deque<Waiting> stay;
+  for (size_t i = 0; i < looks.size(); ++i) {
+    Waiting& one = source.waiting[i];
+    if (Leaves(one, looks[i].revents, now)) {
+      close(one.fd);
+    } else if (looks[i].revents != 0 && TakePlace(source, one.client.port, now)) {
+      admitted_.push_back({one.fd, std::move(one.client)});
+    } else {
+      stay.push_back(std::move(one));
+    }
+  }
+  waiting_ -= source.waiting.size() - stay.size();
+  source.waiting = std::move(stay);
+}
+
+bool ConnectionPace::Leaves(const Waiting& one, short events, absl::Time now) const {
+  if ((events & (POLLRDHUP | POLLHUP | POLLERR)) != 0) return true;
+  if (events != 0 || now < one.since + limits_.patience) return false;
+  CountRefused(counted_as_, Refused::kTooLate);
+  return true;
+}
+
+}  // namespace penstock

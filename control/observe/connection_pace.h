@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paces the connections of clients that do not prove who they are, so that they cannot use up a
+// server's CPU. A port passes each new connection to its pace, serves the connections that the pace
+// returns, and reports each client that has proved itself.
+//
+// A source is an IPv4 address, or the first half of an IPv6 address, since one host may have all
+// addresses of a network. Each source has a number of places. A connection takes a place. It gives
+// the place back when its client has proved itself; else the place is free again after some time. A
+// connection without a place waits, so honest clients of other sources do not notice. Honest
+// clients of the same source give their places back at once, so any number of them gets in.
+//
+// A connection costs nothing while it waits except its descriptor. It is closed if its client goes
+// away or says nothing for too long. A client that says nothing keeps no other client waiting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "control/observe/refused.h"
+#include "control/sync/mutex.h"
+
+namespace penstock {
+
+struct PaceLimits {
+  size_t places = 256;  // of one source
+  // The time after which a place is free again: 16 connections per second. A connection that fails
+  // costs a server up to 1 ms.
+  absl::Duration per_place = absl::Milliseconds(62.5);
+  size_t waiting = 256;   // connections of one source; above this, the newest is closed
+  size_t sources = 4096;  // further sources are treated as a single one
+  absl::Duration patience = absl::Seconds(10);  // with a waiting client that says nothing
+};
+
+// The client's end of a connection.
+struct ClientAddress {
+  std::string source;
+  uint16_t port = 0;
+};
+// Returns the address of the client of a connected socket. All Unix sockets have the same one.
+ClientAddress ClientOf(int fd);
+// Parses the text that gRPC uses for an address: "ipv4:10.0.0.7:5050" or "ipv6:[::1]:5050", where
+// the brackets may be written as %5B and %5D. Another text gives the address of a Unix socket.
+ClientAddress ClientFromGrpc(const std::string& text);
+
+// Any thread may call any method.
+class ConnectionPace {
+ public:
+  struct Arrived {
+    int fd;  // the receiver owns it
+    ClientAddress client;
+  };
+
+  explicit ConnectionPace(Port counted_as, PaceLimits limits = {});
+  ~ConnectionPace();  // closes the connections that wait
+  ConnectionPace(const ConnectionPace&) = delete;
+  ConnectionPace& operator=(const ConnectionPace&) = delete;
+
+  // A connection has come, at the time `now`. Takes over the descriptor.
+  void Add(int fd, absl::Time now);
+  // Returns the connections to serve now.
+  std::vector<Arrived> Take(absl::Time now);
+  // Returns when Take() must be called again; InfiniteFuture if no connection waits.
+  absl::Time NextTake() const;
+  // The client of a connection that Take() has returned has proved itself. Returns true if this
+  // lets in a connection that waits, so that Take() should be called now. May be called again for
+  // the same connection.
+  bool Proved(const ClientAddress& client);
+
+ private:
+  struct Waiting {
+    int fd;
+    ClientAddress client;
+    absl::Time since;
+  };
+  struct Source {
+    std::deque<uint16_t> unproven;  // ports of connections that have a place, oldest first
+    absl::Time next_free;           // when the oldest place is free again
+    std::deque<Waiting> waiting;    // oldest first
+  };
+
+  Source& SourceOf(const std::string& name, absl::Time now) REQUIRES(mu_);
+  void ForgetIdle(absl::Time now) REQUIRES(mu_);
+  void FreePlaces(Source& source, absl::Time now) const;
+  bool TakePlace(Source& source, uint16_t port, absl::Time now) const;
+  void Look(Source& source, absl::Time now) REQUIRES(mu_);
+  bool Leaves(const Waiting& one, short events, absl::Time now) const;
+
+  const Port counted_as_;
+  const PaceLimits limits_;
+  mutable Mutex mu_;
+  std::map<std::string, Source> sources_ GUARDED_BY(mu_);
+  std::vector<Arrived> admitted_ GUARDED_BY(mu_);              // by Add(), for the next Take()
+  size_t waiting_ GUARDED_BY(mu_) = 0;                         // connections of all sources
+  absl::Time look_at_ GUARDED_BY(mu_) = absl::InfinitePast();  // the next look at them
+  absl::Time forgot_ GUARDED_BY(mu_) = absl::InfinitePast();
+};
+
+}  // namespace penstock

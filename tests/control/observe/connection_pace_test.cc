@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/observe/connection_pace.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/control/observe/count_refused.h"
+
+namespace penstock {
+namespace {
+
+constexpr absl::Time kStart = absl::UnixEpoch();
+
+// A listening socket of loopback, and clients with addresses of loopback.
+class ConnectionPaceTest : public testing::Test {
+ protected:
+  ConnectionPaceTest() {
+    at_.sin_family = AF_INET;
+    at_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof at_;
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&at_), sizeof at_), 0);
+    EXPECT_EQ(listen(listener_, 100), 0);
+    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&at_), &bytes), 0);
+  }
+  ~ConnectionPaceTest() override {
+    close(listener_);
+    for (int fd : clients_) close(fd);
+    for (const ConnectionPace::Arrived& one : served_) close(one.fd);
+  }
+
+  // A client connects from 127.0.0.`host`, and sends a byte if it `speaks`. Returns its socket.
+  int Connect(absl::Time now, int host = 1, bool speaks = true) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    from.sin_addr.s_addr = htonl(0x7F000000 + host);
+    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&from), sizeof from), 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&at_), sizeof at_), 0);
+    if (speaks) {
+      EXPECT_EQ(send(fd, "x", 1, 0), 1);
+    }
+    clients_.push_back(fd);
+    pace_.Add(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC), now);
+    return fd;
+  }
+  // Returns how many connections are served at that time.
+  size_t Served(absl::Time now) {
+    const std::vector<ConnectionPace::Arrived> taken = pace_.Take(now);
+    served_.insert(served_.end(), taken.begin(), taken.end());
+    return taken.size();
+  }
+  // Returns whether the server has closed the connection.
+  static bool IsClosed(int client) {
+    char byte;
+    return recv(client, &byte, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
+  }
+
+  const int listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at_{};
+  std::vector<int> clients_;
+  std::vector<ConnectionPace::Arrived> served_;
+  ConnectionPace pace_{Port::kTcp,
+                       {.places = 3, .per_place = absl::Seconds(1), .waiting = 2, .sources = 4}};
+};
+
+TEST_F(ConnectionPaceTest, ServesStrangersAtItsPace) {
+  for (int i = 0; i < 5; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  EXPECT_LT(pace_.NextTake(), kStart + absl::Seconds(1));
+  EXPECT_EQ(Served(kStart + absl::Seconds(0.9)), 0u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(1)), 1u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(2)), 1u);
+  EXPECT_EQ(pace_.NextTake(), absl::InfiniteFuture());
+}
+
+TEST_F(ConnectionPaceTest, APlaceIsFreeAtOnceWhenItsClientProvesItself) {
+  for (int i = 0; i < 100; ++i) {
+    Connect(kStart);
+    ASSERT_EQ(Served(kStart), 1u) << i;
+    EXPECT_FALSE(pace_.Proved(served_.back().client));
+  }
+  for (int i = 0; i < 4; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  EXPECT_TRUE(pace_.Proved(served_.back().client)) << "the fourth one waits";
+  EXPECT_EQ(Served(kStart), 1u);
+}
+
+TEST_F(ConnectionPaceTest, AClientGivesOnlyItsOwnPlaceBack) {
+  for (int i = 0; i < 5; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  EXPECT_TRUE(pace_.Proved(served_[0].client));
+  EXPECT_EQ(Served(kStart), 1u);
+  EXPECT_FALSE(pace_.Proved(served_[0].client));
+  EXPECT_EQ(Served(kStart), 0u);
+}
+
+TEST_F(ConnectionPaceTest, StrangersDoNotDelayClientsOfOtherAddresses) {
+  for (int i = 0; i < 10; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  Connect(kStart, 2);
+  EXPECT_EQ(Served(kStart), 1u);
+}
+
+TEST_F(ConnectionPaceTest, ClosesTheNewestOfTooManyThatWait) {
+  const int64_t many = RefusedSoFar("tcp", "too_many");
+  for (int i = 0; i < 5; ++i) Connect(kStart);
+  const int sixth = Connect(kStart);
+  EXPECT_TRUE(IsClosed(sixth));
+  EXPECT_FALSE(IsClosed(clients_[4]));
+  EXPECT_EQ(RefusedSoFar("tcp", "too_many"), many + 1);
+}
+
+TEST_F(ConnectionPaceTest, ClientsThatAreGoneTakeNoPlace) {
+  for (int i = 0; i < 3; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  shutdown(Connect(kStart), SHUT_WR);
+  Connect(kStart);
+  EXPECT_EQ(Served(kStart + absl::Seconds(1)), 1u);
+  EXPECT_EQ(served_.back().client.port, ClientOf(served_.back().fd).port);
+  EXPECT_FALSE(IsClosed(clients_.back()));
+}
+
+TEST_F(ConnectionPaceTest, SilentClientsKeepNobodyWaitingAndAreClosed) {
+  const int64_t late = RefusedSoFar("tcp", "too_late");
+  for (int i = 0; i < 3; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  const int silent = Connect(kStart, 1, /*speaks=*/false);
+  Connect(kStart);
+  EXPECT_EQ(Served(kStart + absl::Seconds(1)), 1u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(9)), 0u);
+  EXPECT_FALSE(IsClosed(silent));
+  EXPECT_EQ(Served(kStart + absl::Seconds(10)), 0u);
+  EXPECT_TRUE(IsClosed(silent));
+  EXPECT_EQ(RefusedSoFar("tcp", "too_late"), late + 1);
+}
+
+TEST_F(ConnectionPaceTest, SourcesAboveTheLimitShareTheirPlaces) {
+  for (int host = 1; host <= 4; ++host) Connect(kStart, host);
+  for (int host = 5; host <= 8; ++host) Connect(kStart, host);
+  EXPECT_EQ(Served(kStart), 4u + 3u);
+  EXPECT_TRUE(pace_.Proved(served_.back().client));
+  EXPECT_EQ(Served(kStart), 1u);
+  Connect(kStart + absl::Seconds(10), 9);  // the first sources are forgotten by then
+  EXPECT_EQ(Served(kStart + absl::Seconds(10)), 1u);
+}
+
+TEST_F(ConnectionPaceTest, ReadsTheAddressesOfGrpc) {
+  Connect(kStart);
+  ASSERT_EQ(Served(kStart), 1u);
+  const ClientAddress client = served_[0].client;
+  const std::string port = std::to_string(client.port);
+  EXPECT_EQ(ClientFromGrpc("ipv4:127.0.0.1:" + port).source, client.source);
+  EXPECT_EQ(ClientFromGrpc("ipv4:127.0.0.1:" + port).port, client.port);
+  EXPECT_EQ(ClientFromGrpc("ipv6:[::ffff:127.0.0.1]:" + port).source, client.source);
+  const ClientAddress v6 = ClientFromGrpc("ipv6:%5Bfe80::1%25eth0%5D:7");
+  EXPECT_EQ(v6.source, ClientFromGrpc("ipv6:[fe80::2]:8").source) << "they may be of one host";
+  EXPECT_NE(v6.source, ClientFromGrpc("ipv6:[fe81::1]:7").source);
+  EXPECT_EQ(v6.port, 7);
+  EXPECT_EQ(ClientFromGrpc("unix:").source, "");
+}
+
+}  // namespace
+}  // namespace penstock
