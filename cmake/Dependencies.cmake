@@ -65,9 +65,9 @@ if(PENSTOCK_ARROW)
   set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # Arrow is seldom in the system's search path
 endif()
 pkg_check_modules(UCX IMPORTED_TARGET ucx)  # optional: for libpenstock_ucx, which `ucx` opens at run time
+find_package(OpenSSL REQUIRED)
 if(PENSTOCK_RPC)
   find_package(gRPC CONFIG REQUIRED)
-  find_package(OpenSSL REQUIRED)
   find_package(CLI11 CONFIG REQUIRED)
   find_package(nlohmann_json CONFIG REQUIRED)
 endif()

@@ -27,6 +27,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/serving_self.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/server/job_key.h"
 #include "control/journal/changes_proto.h"
 #include "control/stub/dispatcher_stub.h"
 #include "penstock/server.h"
@@ -120,6 +121,7 @@ class InProcess {
     options.worker_timeout = options.client_timeout = absl::Hours(1);  // longer than the run
     options.now = [] { return absl::Now(); };
     options.random = [this] { return random_(); };
+    options.job_tokens = [](uint64_t) { return TokensWith(DrawJobKey()); };
     options.port_refuses = [](const std::string&) { return false; };
     options.events = SilentEventLog();
     auto core = Core::Open(std::move(options), OpenMemoryJournal());
@@ -377,6 +379,7 @@ void RunRecovery(int64_t count, const std::string& folder) {
   CoreOptions options;
   options.now = [] { return absl::Now(); };
   options.random = [] { return uint64_t{1}; };
+  options.job_tokens = [](uint64_t) { return TokensWith(DrawJobKey()); };
   options.port_refuses = [](const std::string&) { return false; };
   options.events = SilentEventLog();
   options.records_per_snapshot = std::numeric_limits<uint64_t>::max();

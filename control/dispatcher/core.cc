@@ -84,6 +84,7 @@ absl::Status Core::Recover() {
   shared_.sequence = recovered.last_sequence();
   shared_.snapshot_sequence = recovered.snapshot_sequence;
   durable_ = shared_.sequence;
+  ASSIGN_OR_RETURN(shared_.tokens, options_.job_tokens(shared_.state.NeededKey()));
   FailPoint("in_recovery");
 
   liveness_.Begin();

@@ -47,7 +47,7 @@ class Core {
   using DoneEmpty = std::function<void(absl::Status)>;
 
   // Recovers the state from the journal and begins a new term. DataLoss if a record cannot be
-  // applied.
+  // applied; the error of CoreOptions::job_tokens.
   static absl::StatusOr<std::unique_ptr<Core>> Open(CoreOptions options,
                                                     std::unique_ptr<Journal> journal);
   ~Core();  // answers Unavailable to all requests that still wait

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/dispatcher/job_tokens.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/event_log.h"
 #include "control/policy/leases.h"
@@ -53,6 +55,10 @@ struct CoreOptions {
 
   std::function<absl::Time()> now;
   std::function<uint64_t()> random;
+  // Returns how the tokens of jobs are made. Called once, before the first record of this life.
+  // `needed`: the id of the key that jobs of the journal need; 0: any key will do. The core does
+  // not start with another key, and returns this function's error.
+  std::function<absl::StatusOr<JobTokens>(uint64_t needed)> job_tokens;
   // Returns whether a connection to "host:port" is refused, because no process listens there any
   // more. May block, for example while the host name is resolved. Only ProbeBrokenWorkers() calls
   // it.

@@ -76,15 +76,6 @@ absl::Status CheckCache(const DatasetRecord& dataset, const GetOrCreateJobReques
                    " has cardinality ", dataset.summary.cardinality));
 }
 
-JobAnswer AnswerOf(const JobRecord& job, bool existed) {
-  return {.job = job.id,
-          .name = job.name,
-          .token = job.token,
-          .dataset_id = job.dataset->id,
-          .seed = job.seed,
-          .existed = existed};
-}
-
 // Handles a request that names an existing job. Returns true if the request joins that job, false
 // if the request creates a new job in place of that job, and an error if neither is allowed.
 // `is_read`: a client is reading the job.
@@ -180,6 +171,28 @@ absl::StatusOr<JobAnswer> JobRegistry::GetOrCreate(Transaction& txn,
   return answer;
 }
 
+JobAnswer JobRegistry::AnswerOf(const JobRecord& job, bool existed) const {
+  return {.job = job.id,
+          .name = job.name,
+          .token = shared_.tokens.Of(job),
+          .dataset_id = job.dataset->id,
+          .seed = job.seed,
+          .existed = existed};
+}
+
+absl::StatusOr<JobAnswer> JobRegistry::AnswerAgain(const Answer& before,
+                                                   const Caller& caller) const {
+  const auto* same = std::get_if<AnsweredJob>(&before);
+  if (same == nullptr) {
+    return absl::InvalidArgumentError(
+        "the request has the number of an earlier, different request");
+  }
+  const JobRecord* job = state_.FindJob(same->job);
+  if (job == nullptr) return absl::NotFoundError("the job of this repeated request was removed");
+  RETURN_IF_ERROR(Authorize(Action::kCreateJob, caller, *job));
+  return AnswerOf(*job, same->existed);
+}
+
 absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
                                                      const GetOrCreateJobRequest& request,
                                                      const Restoration* restoration) {
@@ -187,17 +200,7 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
   RETURN_IF_ERROR(CheckScoped(request.name_space, request.name));
   RETURN_IF_ERROR(CheckRights(txn.caller(), request, restoration));
   if (const Answer* before = state_.FindAnswer(request.request)) {
-    if (const auto* same = std::get_if<JobAnswer>(before)) {
-      const JobRecord* job = state_.FindJob(same->job);
-      if (job != nullptr) {
-        RETURN_IF_ERROR(Authorize(Action::kCreateJob, txn.caller(), *job));
-      } else if (txn.caller().has_value()) {  // the job's owner is not known any more
-        return absl::NotFoundError("the job of this repeated request was removed");
-      }
-      return *same;
-    }
-    return absl::InvalidArgumentError(
-        "the request has the number of an earlier, different request");
+    return AnswerAgain(*before, txn.caller());
   }
   auto dataset = state_.FindDataset(request.dataset_id);
   if (dataset == nullptr || !CheckScoped(request.name_space, dataset->id).ok()) {
@@ -235,7 +238,7 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
                 .dataset = dataset,
                 .terms = request.terms,
                 .seed = request.seed.has_value() ? *request.seed : options_.random(),
-                .token = absl::StrCat(absl::Hex(options_.random(), absl::kZeroPad16),
+                .nonce = absl::StrCat(absl::Hex(options_.random(), absl::kZeroPad16),
                                       absl::Hex(options_.random(), absl::kZeroPad16)),
                 .owner = txn.caller() ? txn.caller()->name : ""};
   if (job.anonymous) {
@@ -251,7 +254,9 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
   CountJob(job.terms);
   txn.Apply(JobCreated{std::move(job)});
   if (restoration != nullptr) BeginWith(txn, state_, created.job, *restoration);
-  if (request.request.incarnation) txn.Apply(Answered{{request.request, created}});
+  if (request.request.incarnation) {
+    txn.Apply(Answered{{request.request, AnsweredJob{created.job, created.existed}}});
+  }
   return created;
 }
 

@@ -49,6 +49,9 @@ class JobRegistry {
  private:
   absl::StatusOr<JobAnswer> HandleRequest(Transaction& txn, const GetOrCreateJobRequest& request,
                                           const Restoration* restoration);
+  JobAnswer AnswerOf(const JobRecord& job, bool existed) const;
+  // Answers a repeated request as `before`.
+  absl::StatusOr<JobAnswer> AnswerAgain(const Answer& before, const Caller& caller) const;
   // Checks that the caller may make or join the job that `request` names, and read its dataset.
   absl::Status CheckRights(const Caller& caller, const GetOrCreateJobRequest& request,
                            const Restoration* restoration) const;

@@ -19,7 +19,8 @@ void Lives::Begin(Transaction& txn) {
                                 .id = draw(),
                                 .term = Term(state_.term().value() + 1)},
                        .begins = shared_.sequence + 1,
-                       .lease = options_.client_timeout}});
+                       .lease = options_.client_timeout,
+                       .key_id = shared_.tokens.key_id}});
   first_iteration_ = IterationId(state_.next_iteration);
 }
 
@@ -61,7 +62,8 @@ static absl::Status OtherJob(const JobRecord& job) {
   return absl::FailedPreconditionError(absl::StrCat(
       ToString(job.id), " of this dispatcher is '", job.name,
       "', not the one that this reader began with: the dispatcher began without its "
-      "journal, or from an older copy of it; restart the trainer, and Restore() its state"));
+      "journal, without the key of the journal, or from an older copy of it; restart the trainer, "
+      "and Restore() its state"));
 }
 
 absl::Status Lives::OlderJournal(const JobRecord& job, const Heard& heard) const {
@@ -83,7 +85,7 @@ absl::Status Lives::CheckHeard(const JobRecord& job, const Heard& heard) const {
 }
 
 absl::Status Lives::Check(Transaction& txn, const JobRecord& job, const ClientHello& hello) {
-  if (!SameSecret(hello.token, job.token)) return OtherJob(job);
+  if (!SameSecret(hello.token, shared_.tokens.Of(job))) return OtherJob(job);
   if (OriginOf(hello.heard, state_.lives) == Origin::kBeyond) EndEarlier(txn, hello.heard);
   return CheckHeard(job, hello.heard);
 }

@@ -77,6 +77,7 @@ struct SharedState {
   const CoreOptions& options;
   const std::atomic<uint64_t>& durable;  // sequence of the last durable record
   State state;                           // only Transaction::Apply() changes it, once recovered
+  JobTokens tokens;                      // constant once recovered
   std::map<IterationId, protocol::IterationContext> contexts;
   Sessions sessions;                          // connected
   Workers workers;                            // connected

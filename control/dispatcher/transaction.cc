@@ -259,6 +259,9 @@ struct Transaction::MessageRouter {
   PlacedPartition Placed(const auto& message) const {
     return PlacedBy(txn.shared_.state, iteration.id, message.partition, message.placement);
   }
+  std::string Token() const {
+    return txn.shared_.tokens.Of(txn.shared_.state.jobs.at(iteration.job));
+  }
   // Returns the stream of this incarnation of the reader; null if there is none.
   std::shared_ptr<ClientPeer> PeerOf(ClientId client, Incarnation incarnation) const {
     auto found = txn.shared_.sessions.find({iteration.id, client});
@@ -273,6 +276,7 @@ struct Transaction::MessageRouter {
 
   void operator()(const protocol::Welcome& m) const {
     Welcome welcome = WelcomeOf(txn.shared_.state, iteration, m);
+    welcome.token = Token();
     welcome.heartbeat_interval = txn.shared_.options.heartbeat_interval;
     welcome.lease = txn.shared_.options.client_timeout;
     SendToClient(m.client, m.incarnation, std::move(welcome));
@@ -298,7 +302,9 @@ struct Transaction::MessageRouter {
     txn.Send(m.worker, AllowRows{Placed(m), m.rows, m.remainder});
   }
   void operator()(const protocol::Assign& m) const {
-    txn.Send(m.worker, AssignOf(txn.shared_.state, iteration, m));
+    Assign assign = AssignOf(txn.shared_.state, iteration, m);
+    assign.token = Token();
+    txn.Send(m.worker, std::move(assign));
   }
   void operator()(const protocol::AddReader& m) const {
     txn.Send(m.worker, AddReader{Placed(m), m.reader});

@@ -199,8 +199,8 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
 std::string DescribeRecord(std::string_view record) {
   wire::Changes wire;
   if (!wire.ParseFromArray(record.data(), static_cast<int>(record.size()))) return "unreadable";
-  // Removes definitions, which are long and not readable, and tokens, because the holder of a token
-  // may read the job.
+  // Removes definitions, which are long and not readable, and the tokens that older releases wrote,
+  // because the holder of a token may read the job.
   for (wire::Change& change : *wire.mutable_changes()) {
     if (change.has_dataset_registered()) change.mutable_dataset_registered()->clear_definition();
     if (change.has_job_created()) change.mutable_job_created()->clear_token();

@@ -25,7 +25,7 @@ inline constexpr protocol::RoundEvent::Kind kLast<protocol::RoundEvent::Kind> =
     protocol::RoundEvent::Kind::kLeaves;
 
 WIRE_PAIR(BegunLife, wire::BegunLife) {
-  WIRE_FIELDS(life, begins);
+  WIRE_FIELDS(life, begins, key_id);
   WIRE_NANOSECONDS(lease);
 }
 WIRE_PAIR(protocol::ReceivedSets, wire::ReceivedSetsByPartition) {
@@ -54,9 +54,10 @@ WIRE_PAIR(WorkerRecord, wire::Worker) {
   WIRE_FIELD_IF(value.place >= 0, place);
 }
 WIRE_STRUCT(FormerWorker, wire::FormerWorker, id, owner);
+WIRE_STRUCT(AnsweredJob, wire::JobAnswer, job, existed);
 WIRE_PAIR(Answer, wire::Answered) {
   WIRE_CASE(RegisterDatasetAnswer, dataset);
-  WIRE_CASE(JobAnswer, job);
+  WIRE_CASE(AnsweredJob, job);
   coder.Require(message.answer_case() != 0, "unknown kind of answer");
 }
 WIRE_PAIR(AnswerRecord, wire::Answered) {
@@ -66,7 +67,7 @@ WIRE_PAIR(AnswerRecord, wire::Answered) {
 
 // All fields except the dataset. WriteJob and ReadJob look up the dataset by its id in `state`, so
 // that each definition is written only once.
-WIRE_STRUCT(JobRecord, wire::Job, id, name, run_id, anonymous, terms, seed, token, cancelled,
+WIRE_STRUCT(JobRecord, wire::Job, id, name, run_id, anonymous, terms, seed, nonce, token, cancelled,
             owner);
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to);
 absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state);

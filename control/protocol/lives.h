@@ -37,6 +37,8 @@ struct BegunLife {
   Life life;
   uint64_t begins = 0;   // the sequence of the record that begins it
   absl::Duration lease;  // given to clients
+  // Identifies the dispatcher's key (JobTokens::key_id); 0 in journals of older releases.
+  uint64_t key_id = 0;
   friend bool operator==(const BegunLife&, const BegunLife&) = default;
 };
 

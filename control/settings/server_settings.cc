@@ -31,6 +31,10 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
       {"work-dir", &config.work_dir, "Directory of the journal; empty means in memory only."},
       {"fault-tolerant-mode", &config.fault_tolerant_mode,
        "Write a journal to --work-dir, so that a restart loses nothing."},
+      {"journal-key-file", &config.journal_key_file,
+       "File with the key from which the tokens of jobs are made, to be kept apart from "
+       "--work-dir; "
+       "empty means the file key in --work-dir."},
       {"client-timeout-ms", &config.client_timeout,
        "Milliseconds of silence after which a client is declared dead."},
       {"worker-timeout-ms", &config.worker_timeout,

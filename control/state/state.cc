@@ -453,6 +453,12 @@ std::string State::OwnerOf(WorkerId id) const {
   return former == former_workers.end() ? "" : former->owner;
 }
 
+uint64_t State::NeededKey() const {
+  const bool needed =
+      std::ranges::any_of(jobs, [](const auto& entry) { return entry.second.needs_key(); });
+  return needed && !lives.empty() ? lives.back().key_id : 0;
+}
+
 const Answer* State::FindAnswer(const RequestId& request) const {
   for (const AnswerRecord& record : answers) {
     if (record.request == request) return &record.answer;

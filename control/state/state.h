@@ -56,9 +56,16 @@ struct JobRecord {
   std::shared_ptr<const DatasetRecord> dataset;
   JobTerms terms;
   uint64_t seed = 0;
-  std::string token;
+  // 128 random bits as hexadecimal digits, not secret. The job's token is made from them, with the
+  // dispatcher's key. Empty: an older release made the job, and `token` is its token, the only
+  // secret that a state can contain.
+  std::string nonce;
   bool cancelled = false;
   std::string owner = {};  // the principal that created it; empty: there was no auth_file
+  std::string token = {};
+
+  // Returns whether a reader can still come with a token that is made with the key.
+  bool needs_key() const { return !nonce.empty() && !cancelled; }
 };
 
 // Identifies the splits of one repetition of a provider.
@@ -129,7 +136,14 @@ struct FormerWorker {
   friend bool operator==(const FormerWorker&, const FormerWorker&) = default;
 };
 
-using Answer = std::variant<RegisterDatasetAnswer, JobAnswer>;
+// The answer to a request for a job, without the job's data, which are in its record.
+struct AnsweredJob {
+  JobId job;
+  bool existed = false;
+  friend bool operator==(const AnsweredJob&, const AnsweredJob&) = default;
+};
+
+using Answer = std::variant<RegisterDatasetAnswer, AnsweredJob>;
 
 struct AnswerRecord {
   RequestId request;
@@ -234,6 +248,8 @@ struct State {
 
   // --- Queries; null if there is no such object ---
   Term term() const { return lives.empty() ? Term() : lives.back().life.term; }
+  // Returns the id of the key from which tokens of jobs are made; 0: no job needs it.
+  uint64_t NeededKey() const;
   std::shared_ptr<const DatasetRecord> FindDataset(const std::string& id) const;
   // Also finds a definition that a job still reads although its id was given to a different
   // definition. Edition 0: the definition that the id has now.

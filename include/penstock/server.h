@@ -38,6 +38,9 @@ struct DispatcherConfig {
   int port = 0;                      // 0: any free port
   std::string work_dir;              // for the journal; empty: in memory only
   bool fault_tolerant_mode = false;  // true needs work_dir
+  // The file with the key from which the tokens of jobs are made; it is made if no job needs it
+  // yet. Empty: `key` in work_dir. With a file elsewhere, a copy of work_dir gives nobody a token.
+  std::string journal_key_file;
   absl::Duration client_timeout = absl::Seconds(60);
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
@@ -79,8 +82,8 @@ struct DispatcherConfig {
 class DispatchServer {
  public:
   // Starts a dispatcher. Unavailable if the port is in use. FailedPrecondition if another
-  // dispatcher has the journal open, or if a newer release wrote the journal. DataLoss, with the
-  // record's number, if the journal is damaged.
+  // dispatcher has the journal open, if a newer release wrote the journal, or if the key that its
+  // jobs need is missing. DataLoss, with the record's number, if the journal is damaged.
   static absl::StatusOr<std::unique_ptr<DispatchServer>> Start(DispatcherConfig config = {});
   virtual ~DispatchServer() = default;  // stops it
 

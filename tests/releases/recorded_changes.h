@@ -53,6 +53,11 @@ inline std::vector<RecordedChange> RecordedChanges() {
   coordinated.anonymous = true;
   coordinated.dataset = other;
   coordinated.terms = recorded::kTerms;
+  JobRecord with_nonce = job;
+  with_nonce.id = JobId(4);
+  with_nonce.name = "with-nonce";
+  with_nonce.token = "";
+  with_nonce.nonce = "0123456789abcdef0123456789abcdef";
   JobRecord short_lived = job;
   short_lived.id = JobId(3);
   short_lived.name = "short-lived";
@@ -124,8 +129,12 @@ inline std::vector<RecordedChange> RecordedChanges() {
       {"worker_draining", WorkerDraining{worker.id}},
       {"worker_gone", WorkerGone{worker.id}},
       {"dataset_answered", Answered{{{Incarnation(1), 1}, RegisterDatasetAnswer{"1000", true}}}},
-      {"job_answered",
-       Answered{{{Incarnation(1), 2}, JobAnswer{JobId(1), "job", "token", "1000", 99, true}}}},
+      {"job_answered", Answered{{{Incarnation(1), 2}, AnsweredJob{JobId(1), true}}}},
+      {"job_with_nonce_created", JobCreated{with_nonce}},
+      {"life_with_key_begun", LifeBegun{{.life = {.journal = 7, .id = 9, .term = Term(10)},
+                                         .begins = 90,
+                                         .lease = absl::Seconds(60),
+                                         .key_id = 0x0123456789abcdef}}},
   };
 }
 

@@ -17,7 +17,6 @@ Welcome WelcomeOf(const State& state, const IterationState& iteration,
   const JobRecord& job = state.jobs.at(iteration.job);
   Welcome to{.iteration = iteration.id,
              .life = state.lives.back().life,
-             .token = job.token,
              .seed = job.seed,
              .terms = job.terms};
   const protocol::Positions positions = protocol::PositionsOf(iteration.record);
@@ -41,7 +40,6 @@ Assign AssignOf(const State& state, const IterationState& iteration,
   const JobRecord& job = state.jobs.at(iteration.job);
   Assign to{.of = PlacedBy(state, iteration.id, assign.partition, assign.placement),
             .job = job.id,
-            .token = job.token,
             .dataset_id = job.dataset->id,
             .dataset_edition = job.dataset->edition,
             .terms = job.terms,

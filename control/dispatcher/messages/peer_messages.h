@@ -12,9 +12,10 @@ namespace penstock::control {
 
 PlacedPartition PlacedBy(const State& state, IterationId iteration, PartitionId partition,
                          Placement placement);
-// Does not set the session's times.
+// Does not set the token and the session's times.
 Welcome WelcomeOf(const State& state, const IterationState& iteration,
                   const protocol::Welcome& welcome);
+// Does not set the token.
 Assign AssignOf(const State& state, const IterationState& iteration,
                 const protocol::Assign& assign);
 // `context`: contains the ends of the partitions if the iteration is open and in order

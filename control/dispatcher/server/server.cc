@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/server/job_key.h"
 #include "control/dispatcher/server/listener.h"
 #include "control/dispatcher/server/page_access.h"
 #include "control/dispatcher/server/probe.h"
@@ -42,6 +43,11 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
   if (config.fault_tolerant_mode && config.work_dir.empty()) {
     return absl::InvalidArgumentError(
         "fault_tolerant_mode is True, but no work_dir is configured.");
+  }
+  if (!config.journal_key_file.empty() && config.work_dir.empty()) {
+    return absl::InvalidArgumentError(
+        "journal_key_file is configured without work_dir; without a journal, the key is in memory "
+        "only");
   }
   if (config.protocol != "grpc") {
     return absl::NotFoundError(
@@ -182,6 +188,10 @@ class Server final : public DispatchServer {
     options.namespace_limits = config_.namespace_limits;
     options.now = BootTime;
     options.random = RandomNumber;
+    options.job_tokens = [this](uint64_t needed) -> absl::StatusOr<control::JobTokens> {
+      if (config_.work_dir.empty()) return control::TokensWith(control::DrawJobKey());
+      return control::OpenJobKey(config_, needed);
+    };
     options.port_refuses = control::PortRefuses;
     options.events = StderrEventLog();
     options.broken = broken_;

@@ -153,6 +153,7 @@ class DispatcherConfig:
     metrics_token: Optional[str] = None
     tls: Optional[dict] = None
     auth_file: Optional[str] = None
+    journal_key_file: Optional[str] = None
     max_jobs_per_namespace: Optional[int] = None
     max_dataset_bytes_per_namespace: Optional[int] = None
     max_partitions_per_namespace: Optional[int] = None

@@ -15,6 +15,7 @@
 #include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/fixed_tokens.h"
 
 namespace penstock::control {
 namespace {
@@ -84,6 +85,7 @@ class ConsumersTest : public ::testing::Test {
     options.client_timeout = absl::Seconds(10);
     options.now = [this] { return now_; };
     options.random = [this] { return ++random_; };
+    options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();

@@ -12,6 +12,7 @@
 #include "control/dispatcher/core.h"
 #include "control/journal/changes_proto.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/control/dispatcher/inbox.h"
 
 namespace penstock::control {
@@ -73,6 +74,7 @@ class CoreTest : public ::testing::Test {
   void Open(CoreOptions options, Recovered before) {
     options.now = [this] { return now_; };
     options.random = [this] { return ++random_; };
+    options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
     options.records_per_snapshot = 50;

@@ -9,6 +9,7 @@
 #include "control/observe/metrics.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/deaf.h"
+#include "tests/control/dispatcher/fixed_tokens.h"
 
 namespace penstock::control {
 namespace {
@@ -19,6 +20,7 @@ class CountersTest : public ::testing::Test {
     CoreOptions options;
     options.now = [] { return absl::UnixEpoch(); };
     options.random = [this] { return ++random_; };
+    options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = SilentEventLog();
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();

@@ -12,6 +12,7 @@
 #include "control/dispatcher/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/control/dispatcher/inbox.h"
 
 namespace penstock::control {
@@ -34,6 +35,7 @@ class FailuresTest : public ::testing::Test {
     CoreOptions options;
     options.now = [this] { return now_; };
     options.random = [this] { return ++random_; };
+    options.job_tokens = FixedTokens;
     options.port_refuses = [this](const std::string&) { return refuses_; };
     options.events = events_;
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/deaf.h"
+#include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/eventually.h"
 
 namespace penstock::control {
@@ -82,6 +83,7 @@ class LeasesTest : public ::testing::Test {
       return now_;
     };
     options.random = [this] { return ++random_; };
+    options.job_tokens = FixedTokens;
     options.port_refuses = [this](const std::string&) { return port_refuses_(); };
     options.events = events_;
     core_ = Core::Open(std::move(options), std::move(journal)).value();

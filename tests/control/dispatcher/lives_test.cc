@@ -2,6 +2,7 @@
 // A dispatcher that began without its journal, from an older copy of it, or beside another.
 // Processes that have heard of another life are refused, and messages to another life are ignored.
 #include <filesystem>
+#include <fstream>
 
 #include "gmock/gmock.h"
 #include "tests/control/dispatcher/dispatcher_fixture.h"
@@ -103,6 +104,67 @@ TEST_F(LivesTest, AnOlderCopyOfTheJournalEndsTheJobsOfReadersAheadOfIt) {
   EXPECT_THAT(std::string(Refusal(late).message()), HasSubstr("an older copy of the journal"));
   HandClient untouched(*stub_, other, 7);
   EXPECT_TRUE(untouched.Next<Welcome>().iteration);
+}
+
+TEST_F(LivesTest, WithoutTheKeyOfItsJobsADispatcherDoesNotStart) {
+  const DispatcherConfig config = Journaled();
+  const std::string key = folder_ + "/key";
+  const std::string aside = ::testing::TempDir() + "/key_of_lives";
+  Start(config);
+  const JobAnswer job = MakeJob("job");
+  server_.reset();
+  std::filesystem::rename(key, aside);
+  const auto refused = [&](const char* why) {
+    const absl::Status status = DispatchServer::Start(config).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(key), HasSubstr(why)));
+  };
+  refused("missing");
+  std::ofstream(key) << std::string(64, 'a') << "\n";
+  refused("another key");
+
+  std::filesystem::rename(aside, key);
+  Start(config);
+  EXPECT_EQ(MakeJob("job").token, job.token);
+  HandClient reader(*stub_, job, 5);
+  EXPECT_EQ(reader.Next<Welcome>().token, job.token);
+}
+
+TEST_F(LivesTest, ALostKeyIsReplacedOnceNoJobNeedsIt) {
+  const DispatcherConfig config = Journaled();
+  Start(config);
+  const JobAnswer job = MakeJob("job");
+  ASSERT_TRUE(stub_->CancelJob("job", kOnce).ok());
+  server_.reset();
+  ASSERT_TRUE(std::filesystem::remove(folder_ + "/key"));
+  Start(config);
+  HandClient reader(*stub_, job, 5);
+  EXPECT_THAT(std::string(Refusal(reader).message()), HasSubstr("without the key"));
+  const JobAnswer next = MakeJob("next");
+  Restart(config);
+  EXPECT_EQ(MakeJob("next").token, next.token);
+}
+
+TEST_F(LivesTest, ACopyOfTheFolderWithoutTheKeyStartsNoDispatcher) {
+  DispatcherConfig config = Journaled();
+  config.journal_key_file = folder_ + ".key";
+  std::filesystem::remove(config.journal_key_file);
+  Start(config);
+  const JobAnswer job = MakeJob("job");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/key"));
+  Copy();
+  server_.reset();
+  EXPECT_TRUE(absl::IsFailedPrecondition(DispatchServer::Start(OfCopy()).status()));
+  DispatcherConfig copy = OfCopy();
+  copy.journal_key_file = config.journal_key_file;
+  Start(copy);
+  EXPECT_EQ(MakeJob("job").token, job.token);
+}
+
+TEST_F(LivesTest, AKeyFileNeedsAJournal) {
+  const absl::Status status = DispatchServer::Start({.journal_key_file = "key"}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("work_dir"));
 }
 
 // A reader may have elements of splits that were given out after the copy, and have heard of

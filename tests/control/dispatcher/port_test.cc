@@ -23,6 +23,7 @@
 #include "control/sync/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/control/observe/count_refused.h"
 #include "tests/control/observe/no_descriptors_left.h"
 
@@ -52,6 +53,7 @@ class PortTest : public ::testing::Test {
     CoreOptions options;
     options.now = BootTime;
     options.random = RandomNumber;
+    options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = StderrEventLog();
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/deaf.h"
+#include "tests/control/dispatcher/fixed_tokens.h"
 
 namespace penstock::control {
 namespace {
@@ -24,6 +25,7 @@ class WantedWorkers : public ::testing::Test {
     options.worker_timeout = absl::Seconds(10);
     options.now = [this] { return now_; };
     options.random = [this] { return ++random_; };
+    options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();

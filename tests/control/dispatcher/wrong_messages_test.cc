@@ -9,6 +9,7 @@
 #include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/control/observe/count_refused.h"
 
 namespace penstock::control {
@@ -40,6 +41,7 @@ class WrongMessagesTest : public ::testing::Test {
     CoreOptions options;
     options.now = [this] { return now_; };
     options.random = [this] { return ++random_; };
+    options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.gc_dynamic_sharding_jobs = true;
     options.events = events_;

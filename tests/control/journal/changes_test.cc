@@ -40,12 +40,14 @@ std::vector<Change> OneOfEach() {
                                 .target_workers = TargetWorkers::kLocal,
                                 .quota = {.max_bytes_in_flight = 5, .max_permits = 6}},
                       .seed = 99,
-                      .token = "token"};
+                      .nonce = "0123456789abcdef"};
   JobRecord second = job;
   second.id = JobId(2);
   second.name = "second";
   second.anonymous = true;
   second.dataset = other;
+  second.nonce = "";
+  second.token = "token";              // of an older release
   second.terms.deterministic = false;  // its consumers read rounds
   second.terms.num_consumers = 6;
   second.terms.group_size = 3;
@@ -64,7 +66,8 @@ std::vector<Change> OneOfEach() {
   some.Add(9);
   return {LifeBegun{{.life = {.journal = 7, .id = 8, .term = Term(4)},
                      .begins = 9,
-                     .lease = absl::Seconds(60)}},
+                     .lease = absl::Seconds(60),
+                     .key_id = 10}},
           DatasetRegistered{dataset},
           DatasetRegistered{other},
           JobCreated{job},
@@ -101,7 +104,7 @@ std::vector<Change> OneOfEach() {
           IterationRetired{it},
           WorkerDraining{worker.id},
           Answered{{{Incarnation(1), 1}, RegisterDatasetAnswer{"1000", true}}},
-          Answered{{{Incarnation(1), 2}, JobAnswer{JobId(1), "job", "token", "1000", 99, false}}}};
+          Answered{{{Incarnation(1), 2}, AnsweredJob{JobId(1), false}}}};
 }
 
 TEST(Changes, EachIsReadAsItWasWritten) {
