@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
 #include "include/status_macros.h"
@@ -38,6 +39,7 @@ class TemporaryCopy {
     }
     std::unique_ptr<TemporaryCopy> copy(new TemporaryCopy(name));
     for (const fs::directory_entry& entry : fs::directory_iterator(work_dir, error)) {
+      if (entry.path().filename() == "key") continue;  // secret, and not needed here
       if (entry.is_regular_file(error))
         fs::copy_file(entry.path(), copy->path_ / entry.path().filename(), error);
       if (error) {
@@ -153,6 +155,39 @@ absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered,
   return state;
 }
 
+// Replaces the content of the opened journal by `state`.
+absl::Status Rewrite(std::unique_ptr<control::Journal> journal, const control::Recovered& recovered,
+                     const control::State& state) {
+  ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(state));
+  RETURN_IF_ERROR(journal->Start([](const absl::StatusOr<uint64_t>&) {}));
+  journal->Snapshot(recovered.last_sequence(), std::move(pieces));
+  journal.reset();  // waits until it is written
+  return absl::OkStatus();
+}
+
+// Cancels the jobs whose tokens are made with the journal's key, so that a dispatcher starts with
+// another key.
+absl::Status ForgetKey(const std::string& work_dir) {
+  RETURN_IF_ERROR(CheckIsJournal(work_dir));
+  ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
+  const control::Recovered recovered = journal->TakeRecovered();
+  ASSIGN_OR_RETURN(control::State state, StateOf(recovered));
+  std::vector<JobId> jobs;
+  for (const auto& [id, job] : state.jobs) {
+    if (job.needs_key()) jobs.push_back(id);
+  }
+  if (jobs.empty()) {
+    std::printf("no job needs the key\n");
+    return absl::OkStatus();
+  }
+  for (JobId id : jobs) {
+    std::printf("cancelled: job %s\n", absl::Utf8SafeCEscape(state.jobs.at(id).name).c_str());
+    state.Apply(control::JobCancelled{id});
+  }
+  RETURN_IF_ERROR(Rewrite(std::move(journal), recovered, state));
+  return Verify(work_dir);
+}
+
 absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   RETURN_IF_ERROR(CheckIsJournal(work_dir));
   ASSIGN_OR_RETURN(auto journal, control::OpenSqliteJournal(work_dir));
@@ -169,10 +204,7 @@ absl::Status Repair(const std::string& work_dir, bool end_jobs) {
   if (whole.ok() && recovered.cut.empty()) std::printf("nothing to repair\n");
   if (!whole.ok()) {
     for (const std::string& line : lines) std::printf("%s\n", line.c_str());
-    ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(*fitting));
-    RETURN_IF_ERROR(journal->Start([](const absl::StatusOr<uint64_t>&) {}));
-    journal->Snapshot(recovered.last_sequence(), std::move(pieces));
-    journal.reset();  // waits until the journal is written
+    RETURN_IF_ERROR(Rewrite(std::move(journal), recovered, *fitting));
     return Verify(work_dir);
   }
   Summarize(recovered);
@@ -206,17 +238,25 @@ void AddJournal(CLI::App& app, Chosen& chosen) {
       "print and verify change nothing and may run beside a dispatcher. repair cuts a torn end;\n"
       "stop the dispatcher first. If a record does not fit, repair --end-jobs ends the jobs that\n"
       "it belongs to, names them, and keeps the others. A damaged snapshot is reported and cannot\n"
-      "be repaired: restore a copy of the directory, or start in an empty one.");
+      "be repaired: restore a copy of the directory, or start in an empty one. If the journal's\n"
+      "key is lost, repair --forget-key cancels the jobs whose readers it lets in.");
   AddJournalAction(*journal, chosen, "print", "Print the changes in the journal, one a line.",
                    Print);
   AddJournalAction(*journal, chosen, "verify",
                    "Check that a dispatcher could start from the journal, and show its size.",
                    Verify);
   auto end_jobs = std::make_shared<bool>(false);
-  AddJournalAction(*journal, chosen, "repair",
-                   "Cut a torn end, and end jobs whose records do not fit.",
-                   [end_jobs](const std::string& work_dir) { return Repair(work_dir, *end_jobs); })
-      .add_flag("--end-jobs", *end_jobs, "End the jobs whose records do not fit.");
+  auto forget_key = std::make_shared<bool>(false);
+  CLI::App& repair = AddJournalAction(
+      *journal, chosen, "repair", "Cut a torn end, and end jobs whose records do not fit.",
+      [end_jobs, forget_key](const std::string& work_dir) {
+        const absl::Status repaired = Repair(work_dir, *end_jobs);
+        return repaired.ok() && *forget_key ? ForgetKey(work_dir) : repaired;
+      });
+  repair.add_flag("--end-jobs", *end_jobs, "End the jobs whose records do not fit.");
+  repair.add_flag("--forget-key", *forget_key,
+                  "Cancel the jobs that need the journal's key, so that a dispatcher starts "
+                  "without it.");
 }
 
 }  // namespace penstock::tools

@@ -8,8 +8,10 @@
 #include <fstream>
 #include <map>
 
+#include "control/dispatcher/server/job_key.h"
 #include "control/journal/changes_proto.h"
 #include "control/journal/journal.h"
+#include "control/stub/dispatcher_stub.h"
 #include "tests/cluster/cluster.h"
 #include "tests/cluster/strangers.h"
 #include "tests/cluster/temporary_folder.h"
@@ -38,8 +40,8 @@ std::string OutputOf(const std::string& arguments) {
   return text;
 }
 
-// Returns the token of the only job in a journal.
-std::string TokenOfJobIn(const std::string& work_dir) {
+// Returns the only job in a journal.
+control::JobRecord JobIn(const std::string& work_dir) {
   auto journal = control::OpenSqliteJournal(work_dir);
   EXPECT_TRUE(journal.ok()) << journal.status();
   const control::Recovered recovered = (*journal)->TakeRecovered();
@@ -49,7 +51,22 @@ std::string TokenOfJobIn(const std::string& work_dir) {
     EXPECT_TRUE(control::ApplyRecord(record.bytes, state).ok());
   }
   EXPECT_EQ(state.jobs.size(), 1u);
-  return state.jobs.begin()->second.token;
+  return state.jobs.begin()->second;
+}
+
+// Returns the token that the dispatcher gives a client of its only job.
+std::string TokenOfJobAt(const std::string& address) {
+  const auto stub = control::DispatcherStub::Make(address).value();
+  const control::JobStatus job = stub->GetStatus({}).value().jobs.at(0);
+  const absl::StatusOr<control::JobAnswer> answer =
+      stub->GetOrCreateJob({.request = {Incarnation(1), 1},
+                            .name = job.name,
+                            .run_id = job.run_id,
+                            .dataset_id = job.dataset_id,
+                            .terms = job.terms},
+                           {});
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  return answer.ok() ? answer->token : "";
 }
 
 class Secrets : public testing::Test {
@@ -124,23 +141,26 @@ class Secrets : public testing::Test {
 
 TEST_F(Secrets, AreNowhereInFilesOutputsAndEvents) {
   testing::internal::CaptureStderr();
+  std::string job;
   {
     Cluster cluster(0, Config());
     cluster.AddWorker(OfWorker());
     Read(cluster);
     ShowPages(cluster.dispatcher().metrics_port());
     ShowPages(cluster.worker(0).metrics_port());
+    job = TokenOfJobAt(cluster.service());
     cluster.RestartDispatcher();
+    EXPECT_EQ(TokenOfJobAt(cluster.service()), job);
   }
   shown_["events"] = testing::internal::GetCapturedStderr();
   EXPECT_THAT(shown_["events"], testing::HasSubstr("job_created"));
-  const std::string job = TokenOfJobIn(Path("journal"));
   for (const char* command : {"print", "verify"}) {
     shown_[command] = OutputOf(absl::StrCat("journal ", command, " ", Path("journal")));
   }
   EXPECT_THAT(shown_["print"], testing::HasSubstr("job_created"));
   for (const fs::directory_entry& file : fs::recursive_directory_iterator(folder_.path())) {
-    if (file.is_regular_file() && file.path() != Path("token")) {
+    if (file.is_regular_file() && file.path() != Path("token") &&
+        file.path() != Path("journal/key")) {
       shown_[file.path()] = ContentOf(file.path());
     }
   }
@@ -148,13 +168,35 @@ TEST_F(Secrets, AreNowhereInFilesOutputsAndEvents) {
   ASSERT_TRUE(shown_.contains(Path("journal/journal.db")));
   ExpectNowhere(kPageToken);
   ExpectNowhere(kFileToken);
-  // A restarted dispatcher must know the job's token, so the journal contains it
-  // (docs/security.md).
-  const size_t with_token = std::erase_if(shown_, [&](const auto& entry) {
-    return entry.first.starts_with(Path("journal/")) && entry.second.find(job) != std::string::npos;
-  });
-  EXPECT_GE(with_token, 1u) << "else this test looks for the wrong token";
   ExpectNowhere(job);
+  // The hexadecimal digits, without the newline.
+  ExpectNowhere(ContentOf(Path("journal/key")).substr(0, 64));
+  const control::JobRecord record = JobIn(Path("journal"));
+  EXPECT_EQ(control::OpenJobKey(Config(), 0)->Of(record), job);
+  EXPECT_THAT(shown_["print"], testing::HasSubstr(record.nonce)) << "the nonce is not secret";
+}
+
+TEST_F(Secrets, ALostKeyCostsTheJobsThatNeedItAndNothingElse) {
+  Cluster cluster(1, Config());
+  const std::string journal = Path("journal");
+  const Dataset dataset = Dataset::Range(1000);
+  Iterator reader = IteratorOf(dataset.Distribute(cluster.Options(ShardingPolicy::kOff, "first")));
+  ASSERT_TRUE(reader.Next().ok());
+  cluster.dispatcher().Stop();
+  ASSERT_TRUE(fs::remove(journal + "/key"));
+  const absl::Status refused = DispatchServer::Start(Config()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  const std::string repair = absl::StrCat("journal repair --forget-key ", journal);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("penstock " + repair));
+
+  EXPECT_THAT(OutputOf(repair), testing::HasSubstr("cancelled: job first"));
+  EXPECT_THAT(OutputOf(repair), testing::HasSubstr("no job needs the key"));
+  cluster.RestartDispatcher();
+  absl::Status end;
+  while (end.ok()) end = reader.Next().status();
+  EXPECT_THAT(std::string(end.message()), testing::HasSubstr("without the key of the journal"));
+  EXPECT_EQ(ReadAll(dataset.Distribute(cluster.Options(ShardingPolicy::kOff, "second"))).size(),
+            1000u);
 }
 
 TEST_F(Secrets, FilesAreMadeForTheirOwnerOnly) {
@@ -174,7 +216,7 @@ TEST_F(Secrets, FilesAreMadeForTheirOwnerOnly) {
       EXPECT_EQ(file.status().permissions(), fs::perms::owner_read | fs::perms::owner_write)
           << file;
     }
-    EXPECT_GE(files, 2);
+    EXPECT_GE(files, 3);
     EXPECT_FALSE(CacheFiles().empty());
     for (const fs::path& file : CacheFiles()) {
       EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write)
