@@ -14,7 +14,7 @@ import urllib.request
 import program  # noqa: F401: finds fleet
 from fleet import Failed, Fleet, differences_of, history
 from ports import KINDS, kind_of, ports_of
-from principals import Principals
+from principals import PAGES, Principals
 
 MIB = 1 << 20
 SETTLE = 15  # seconds within which descriptors are back
@@ -92,7 +92,8 @@ class Pages(threading.Thread):
             for port in self.ports:
                 begun = time.monotonic()
                 try:
-                    with urllib.request.urlopen(f"http://{port.address}/metrics", timeout=self.patience) as page:
+                    request = urllib.request.Request(f"http://{port.address}/metrics", headers={"Authorization": f"Bearer {PAGES}"})
+                    with urllib.request.urlopen(request, timeout=self.patience) as page:
                         page.read()
                     self.worst = max(self.worst, time.monotonic() - begun)
                 except OSError as error:

@@ -5,11 +5,12 @@ import pathlib
 import subprocess
 
 VARIABLE = "PENSTOCK_TOKEN_FILE"
+PAGES = "token-of-the-status-pages"
 ROLES = {"worker": "worker", "trainer": "trainer", "operator": "operator", "attacker": "trainer"}
 
 
 class Principals:
-    """`auth_file`, and for each principal the `environments` that give a process its token."""
+    """`auth_file`, and the `environments` that give a process its principal's token, and to servers the token of their pages."""
 
     def __init__(self, penstock, folder):
         self.auth_file = folder / "auth.toml"
@@ -20,6 +21,8 @@ class Principals:
             made = subprocess.run([penstock, "auth", "token", token], capture_output=True, text=True, check=True)
             sections.append(f'[{name}]\nrole = "{role}"\n{made.stdout}')
             self.environments[name] = {VARIABLE: str(token)}
+        for role in ("dispatcher", "worker"):
+            self.environments.setdefault(role, {})["PENSTOCK_METRICS_TOKEN"] = PAGES
         self.auth_file.write_text("\n".join(sections))
 
 
