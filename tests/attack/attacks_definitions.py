@@ -87,9 +87,13 @@ def mutated_definitions(run):
 
 @attack("grpc", owner="dispatcher", bound_mib=256)
 def large_definitions(run):
-    """Registers and reads functions of a million operations, in 19 MB, which are refused before they are parsed."""
+    """Registers and reads functions of a million operations, and 8 million unknown fields, in up to 19 MB.
+
+    Workers refuse them before they are parsed."""
     while not run.over():
         register_and_read(run, long_function(1_000_000 + run.rng.randrange(1000)))
+        unknown = run.rng.choice((field(15, VARINT, 0), field(15, BYTES, b""), field(2, VARINT, 0), b"\x7b", b"\x7b\x7c"))
+        register_and_read(run, dataset(RANGE) + unknown * 8_000_000)
 
 
 @attack("grpc", owner="dispatcher", bound_mib=256)

@@ -5,6 +5,8 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "control/proto/dataset.pb.h"
 
@@ -18,6 +20,14 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr int kDeepest = 100;  // nested messages; Protobuf parses no more
 
+// Returns whether the field has values of this type. Protobuf keeps any other value as unknown.
+bool IsOfItsType(const FieldDescriptor* field, WireFormatLite::WireType written) {
+  if (field == nullptr) return false;
+  const auto type = static_cast<WireFormatLite::FieldType>(field->type());
+  const bool packed = field->is_packable() && written == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+  return packed || written == WireFormatLite::WireTypeForFieldType(type);
+}
+
 // Walks over the messages in the bytes, and counts their parts.
 class PartCount {
  public:
@@ -25,23 +35,36 @@ class PartCount {
   bool Message(CodedInputStream& in, const Descriptor& type, int depth) {
     if (depth > kDeepest) return false;
     while (const uint32_t tag = in.ReadTag()) {
+      const WireFormatLite::WireType written = WireFormatLite::GetTagWireType(tag);
       const FieldDescriptor* field = type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
-      const bool sized =
-          WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-      const bool read = sized ? Sized(in, field, depth) : WireFormatLite::SkipField(&in, tag);
-      if (!sized && field != nullptr && field->is_repeated()) ++numbers_;
+      if (!IsOfItsType(field, written)) field = nullptr;
+      bool read = false;
+      if (written == WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+        read = Sized(in, field, depth);
+      } else if (written == WireFormatLite::WIRETYPE_START_GROUP) {
+        has_group_ = true;
+      } else {
+        ++(field != nullptr && field->is_repeated() ? numbers_ : single_numbers_);
+        read = WireFormatLite::SkipField(&in, tag);
+      }
       if (!read || !Within().ok()) return false;
     }
     return true;
   }
 
   absl::Status Within() const {
+    if (has_group_) {
+      return absl::InvalidArgumentError(
+          "the bytes are not a dataset definition: they contain a group of Protobuf");
+    }
     if (operations_ > kMostOperations) return TooMany("operations", kMostOperations);
     if (parts_ > kMostDefinitionParts)
       return TooMany("parts (attributes, specs)", kMostDefinitionParts);
     if (strings_ > kMostStrings)
       return TooMany("strings; name many files by a pattern", kMostStrings);
     if (numbers_ > kMostNumbers) return TooMany("numbers in lists", kMostNumbers);
+    if (single_numbers_ > kMostSingleNumbers)
+      return TooMany("numbers outside lists", kMostSingleNumbers);
     return absl::OkStatus();
   }
 
@@ -51,12 +74,13 @@ class PartCount {
         absl::StrCat("the definition has more than ", most, " ", std::string(what)));
   }
 
-  // A message, a string, or a list of numbers.
+  // A message, a string, or a list of numbers. `field`: null if it is unknown.
   bool Sized(CodedInputStream& in, const FieldDescriptor* field, int depth) {
     uint32_t bytes = 0;
     if (!in.ReadVarint32(&bytes)) return false;
+    if (field == nullptr) ++parts_;
     if (field == nullptr || field->message_type() == nullptr) {
-      if (field != nullptr && field->is_repeated()) CountList(*field, bytes);
+      if (field != nullptr && field->is_repeated()) CountList(in, *field, bytes);
       return in.Skip(static_cast<int>(bytes));
     }
     ++parts_;
@@ -67,12 +91,19 @@ class PartCount {
     return read;
   }
 
-  void CountList(const FieldDescriptor& field, uint32_t bytes) {
+  // Counts what begins at the present position, which does not change.
+  void CountList(CodedInputStream& in, const FieldDescriptor& field, uint32_t bytes) {
     if (field.type() == FieldDescriptor::TYPE_BYTES) {
       ++strings_;
+    } else if (field.type() == FieldDescriptor::TYPE_DOUBLE) {
+      numbers_ += bytes / sizeof(double);
     } else {
-      const bool wide = field.type() == FieldDescriptor::TYPE_DOUBLE;
-      numbers_ += wide ? bytes / sizeof(double) : bytes;  // others take a byte or more
+      const void* data = nullptr;
+      int left = 0;
+      if (!in.GetDirectBufferPointer(&data, &left)) return;
+      const auto* first = static_cast<const uint8_t*>(data);
+      numbers_ += std::count_if(first, first + std::min<int64_t>(bytes, left),
+                                [](uint8_t byte) { return byte < 0x80; });  // it ends a number
     }
   }
 
@@ -80,6 +111,8 @@ class PartCount {
   int64_t parts_ = 0;
   int64_t strings_ = 0;
   int64_t numbers_ = 0;
+  int64_t single_numbers_ = 0;
+  bool has_group_ = false;
 };
 
 }  // namespace

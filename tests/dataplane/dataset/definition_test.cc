@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/config.h"
@@ -20,6 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 dataset::wire::Dataset Message(const Dataset& dataset) {
   dataset::wire::Dataset message;
@@ -219,6 +221,38 @@ TEST(Definition, TooManyPartsAreCountedBeforeAnythingIsBuilt) {
   numbers.mutable_nodes(0)->add_attrs()->mutable_ints()->mutable_values()->Resize(
       static_cast<int>(kMostNumbers) + 1, 0);
   EXPECT_THAT(Refusal(numbers), HasSubstr("more than 16777216 numbers"));
+}
+
+std::string RefusalOf(std::string_view piece, int64_t times) {
+  std::string bytes = Serialize(Dataset::Range(5)).value();
+  for (int64_t n = 0; n < times; ++n) bytes += piece;
+  return ParseDataset(bytes).status().ToString();
+}
+
+TEST(Definition, UnknownAndMistypedFieldsCountBecauseProtobufKeepsThem) {
+  constexpr int64_t kEightMillion = 8'000'000;
+  const std::string single = "more than 4194304 numbers outside lists";
+  EXPECT_THAT(RefusalOf("\x78\1", kEightMillion), HasSubstr(single)) << "field 15, a number";
+  EXPECT_THAT(RefusalOf("\x08\1", kEightMillion), HasSubstr(single)) << "the version, again";
+  EXPECT_THAT(RefusalOf("\x10\1", kEightMillion), HasSubstr(single)) << "a node as a number";
+  const std::string parts = "more than 524288 parts";
+  EXPECT_THAT(RefusalOf(std::string_view("\x7A\0", 2), kEightMillion), HasSubstr(parts));
+  EXPECT_THAT(RefusalOf(std::string_view("\x0A\0", 2), kEightMillion), HasSubstr(parts))
+      << "the version as a string";
+  EXPECT_EQ(RefusalOf("\x78\1", 5), "OK") << "a later release may add fields";
+}
+
+TEST(Definition, GroupsAreRefused) {
+  EXPECT_THAT(RefusalOf("\x7B\x7C", 1), HasSubstr("a group of Protobuf")) << "field 15";
+  EXPECT_THAT(RefusalOf("\x7B", 8'000'000), HasSubstr("a group of Protobuf"));
+  EXPECT_THAT(RefusalOf("\x12\2\x7B\x7C", 1), HasSubstr("a group of Protobuf")) << "in a node";
+}
+
+TEST(Definition, NumbersOfManyBytesCountOnce) {
+  dataset::wire::Dataset message = Message(Dataset::Range(5));
+  auto& values = *message.mutable_nodes(0)->add_attrs()->mutable_ints()->mutable_values();
+  values.Resize(static_cast<int>(kMostNumbers / 2), int64_t{1} << 20);  // 4 bytes each
+  EXPECT_THAT(Refusal(message), Not(HasSubstr("numbers in lists")));
 }
 
 TEST(Definition, ADatasetOfAnElementStandsOnlyInsideAFunction) {
