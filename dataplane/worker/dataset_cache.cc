@@ -43,26 +43,31 @@ absl::Status CheckReadsNoService(const Dataset& dataset) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Get(std::string_view id,
-                                                                    uint64_t edition) {
+DatasetCache::Result DatasetCache::Get(std::string_view id, uint64_t edition) {
   Key key(id, edition);
+  const auto making = std::make_shared<Making>();
   {
     MutexLock lock(mu_);
-    made_.Wait(lock, [&]() REQUIRES(mu_) { return !in_the_making_.contains(key); });
     if (auto found = known_.find(key); found != known_.end()) return found->second;
-    in_the_making_.insert(key);
+    const auto [its, is_first] = in_the_making_.try_emplace(key, making);
+    if (!is_first) {
+      const std::shared_ptr<Making> of_another = its->second;
+      made_.Wait(lock, [&]() REQUIRES(mu_) { return of_another->has_value(); });
+      return **of_another;
+    }
   }
-  absl::StatusOr<std::shared_ptr<const Definition>> definition =
-      CatchExhausted("a definition", [&] { return Make(key); });
+  Result definition = CatchExhausted("a definition", [&] { return Make(key); });
   MutexLock lock(mu_);
+  *making = definition;
   in_the_making_.erase(key);
   made_.NotifyAll();
   if (!definition.ok()) return definition;
   Evict();
-  return known_.emplace(std::move(key), *std::move(definition)).first->second;
+  known_.emplace(std::move(key), *definition);
+  return definition;
 }
 
-absl::StatusOr<std::shared_ptr<const Definition>> DatasetCache::Make(const Key& key) const {
+DatasetCache::Result DatasetCache::Make(const Key& key) const {
   ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(key.first, key.second));
   absl::StatusOr<Dataset> dataset = ParseDataset(answer.definition);
   if (!dataset.ok()) return Annotate(dataset.status(), "in the definition of dataset ", key.first);

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,32 +32,36 @@ struct Definition {
 };
 
 // Thread-safe. Keeps the definitions in use, and a few small others. Partitions that need a
-// definition at the same time wait for one of them to fetch and parse it.
+// definition at the same time wait for one of them to fetch and parse it, and get its error if that
+// fails.
 class DatasetCache {
  public:
   // Asks the dispatcher for a dataset by id and edition; may wait.
   using Fetch = std::function<absl::StatusOr<control::GetDatasetAnswer>(std::string_view id,
                                                                         uint64_t edition)>;
 
+  using Result = absl::StatusOr<std::shared_ptr<const Definition>>;
+
   explicit DatasetCache(Fetch fetch) : fetch_(std::move(fetch)) {}
 
   // Returns the dataset with that id and edition. Returns the errors of the dispatcher and of
   // ParseDataset(), and FailedPrecondition if this program computes a different fingerprint for the
   // definition, for example because it is a different release.
-  absl::StatusOr<std::shared_ptr<const Definition>> Get(std::string_view id, uint64_t edition);
+  Result Get(std::string_view id, uint64_t edition);
 
   // Returns the work that was done for each dataset whose definition is still kept.
   std::vector<control::DatasetWork> Work() const;
 
  private:
   using Key = std::pair<std::string, uint64_t>;  // id, edition
-  absl::StatusOr<std::shared_ptr<const Definition>> Make(const Key& key) const;
+  using Making = std::optional<Result>;          // nullopt until it is made
+  Result Make(const Key& key) const;
   void Evict() REQUIRES(mu_);
 
   const Fetch fetch_;
   mutable Mutex mu_;
   Condition made_;
-  std::set<Key> in_the_making_ GUARDED_BY(mu_);
+  std::map<Key, std::shared_ptr<Making>> in_the_making_ GUARDED_BY(mu_);
   std::map<Key, std::shared_ptr<const Definition>> known_ GUARDED_BY(mu_);
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -65,6 +66,33 @@ TEST(DatasetCache, PartitionsThatComeTogetherShareOneDefinition) {
   }
   EXPECT_EQ(asked, 1);
   for (const auto& one : got) EXPECT_EQ(one, got[0]);
+}
+
+// Four partitions come while the first of them fetches. Returns how many fetches fail then.
+int FetchesThatFail() {
+  std::atomic<int> asked = 0, came = 0;
+  DatasetCache cache([&](std::string_view, uint64_t) -> absl::StatusOr<control::GetDatasetAnswer> {
+    ++asked;
+    while (came < 4) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return absl::UnavailableError("out of reach");
+  });
+  {
+    std::vector<std::jthread> partitions;
+    for (int i = 0; i < 4; ++i) {
+      partitions.emplace_back([&] {
+        ++came;
+        EXPECT_EQ(cache.Get("numbers", 1).status().message(), "out of reach");
+      });
+    }
+  }
+  return asked;
+}
+
+TEST(DatasetCache, PartitionsThatComeTogetherShareOneFailure) {
+  bool shared = false;  // on a busy machine, a partition may come only after the failure
+  for (int i = 0; i < 50 && !shared; ++i) shared = FetchesThatFail() == 1;
+  EXPECT_TRUE(shared);
 }
 
 TEST(DatasetCache, DropsLargeDefinitionsThatNobodyUses) {
