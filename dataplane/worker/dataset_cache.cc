@@ -95,8 +95,12 @@ void DatasetCache::Evict() {
   size_t unused = 0, bytes = 0;
   for (auto it = known_.begin(); it != known_.end();) {
     const bool in_use = it->second.use_count() > 1;
-    if (!in_use) bytes += it->second->bytes;
-    const bool goes = !in_use && (++unused >= kKeptUnused || bytes > kKeptUnusedBytes);
+    const size_t its = it->second->bytes;
+    const bool goes = !in_use && (unused + 1 >= kKeptUnused || bytes + its > kKeptUnusedBytes);
+    if (!in_use && !goes) {
+      ++unused;
+      bytes += its;
+    }
     it = goes ? known_.erase(it) : std::next(it);
   }
 }

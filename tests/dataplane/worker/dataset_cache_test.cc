@@ -95,6 +95,20 @@ TEST(DatasetCache, PartitionsThatComeTogetherShareOneFailure) {
   EXPECT_TRUE(shared);
 }
 
+// The large one comes first in the order of editions.
+TEST(DatasetCache, ALargeDefinitionDoesNotDropTheSmallOnes) {
+  const std::vector<double> values((17 << 20) / 8);
+  DatasetCache cache([&](std::string_view, uint64_t edition) {
+    return AnswerFor(edition == 0 ? Dataset::FromTensorSlices<double>(values) : Dataset::Range(5));
+  });
+  std::vector<std::weak_ptr<const Definition>> all;
+  for (uint64_t edition : {1, 2, 0, 3}) all.push_back(*cache.Get("any", edition));
+  EXPECT_FALSE(all[0].expired());
+  EXPECT_FALSE(all[1].expired());
+  EXPECT_TRUE(all[2].expired());
+  EXPECT_FALSE(all[3].expired());
+}
+
 TEST(DatasetCache, DropsLargeDefinitionsThatNobodyUses) {
   const std::vector<double> values((9 << 20) / 8);
   DatasetCache cache([&](std::string_view, uint64_t) {
