@@ -48,7 +48,7 @@ std::string Absolute(const std::string& path) {
 // An allowed folder or file.
 struct Root {
   Components named;    // its absolute path, as it was named
-  Components parts;    // its path without links; if it is missing: `named`
+  Components parts;    // its path without links
   Path real;           // the same
   bool there = false;  // when it was looked up
 
@@ -62,10 +62,12 @@ std::string Join(const Components& components) {
 
 Root FindRoot(Components named) {
   std::error_code error;
-  Path real = std::filesystem::canonical(Join(named), error);
+  // Links above a folder that is missing are followed too.
+  Path real = std::filesystem::weakly_canonical(Join(named), error);
   if (error) real = Join(named);
+  const bool there = std::filesystem::exists(real, error);
   Components parts = Split(real.string());
-  return {std::move(named), std::move(parts), std::move(real), !error};
+  return {std::move(named), std::move(parts), std::move(real), there};
 }
 
 bool BeginsWith(const Components& path, const Components& root) {

@@ -149,6 +149,29 @@ TEST_F(AllowedFilesTest, AllowsASingleFileAndAFolderThatComesLater) {
   EXPECT_EQ(Read(At("later/l")), "late");
 }
 
+TEST_F(AllowedFilesTest, AFolderThatComesLaterMayBeBelowALink) {
+  Link("data", "alias");
+  Allow({At("alias/later"), At("alias/file")});
+  EXPECT_THAT(Read(At("alias/later/l")), HasSubstr("NOT_FOUND"));
+  EXPECT_THAT(Read(At("alias/file")), HasSubstr("NOT_FOUND"));
+  EXPECT_EQ(Read(At("alias/a")), Refusal(At("alias/a")));
+  fs::create_directory(At("data/later"));
+  Put("data/later/l", "late");
+  Put("data/file", "late");
+  for (const char* name : {"alias/later/l", "data/later/l", "alias/file"})
+    EXPECT_EQ(Read(At(name)), "late") << name;
+  EXPECT_EQ(Read(At("data/a")), Refusal(At("data/a")));
+}
+
+TEST_F(AllowedFilesTest, ALinkThatComesInThePlaceOfAMissingFolderIsFollowed) {
+  Link("data", "alias");
+  Allow({At("alias/later")});
+  EXPECT_THAT(Read(At("alias/later/o")), HasSubstr("NOT_FOUND"));
+  Link("../other", "data/later");  // only the operator can write above an allowed folder
+  EXPECT_EQ(Read(At("alias/later/o")), "other");
+  EXPECT_EQ(Read(At("secret/s")), Refusal(At("secret/s")));
+}
+
 // The system ends a path at a NUL byte, so ".." and a NUL byte are ".." to it.
 TEST_F(AllowedFilesTest, RefusesNulBytesInPaths) {
   using std::string_literals::operator""s;
