@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ constexpr absl::Duration kBetweenLooks = absl::Milliseconds(10);
 constexpr absl::Duration kBetweenForgetting = absl::Seconds(1);
 // The source that stands for all sources above the limit. No address has this length.
 constexpr char kOthers[] = "others";
+constexpr rlim_t kKeptFree = 64;     // descriptors
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address, which has 16
 
 std::string NetworkOf(const in_addr& address) {
@@ -70,6 +72,13 @@ ClientAddress ClientFromGrpc(const std::string& text) {
   return {NetworkOf(v6), number};
 }
 
+// The system gives out the lowest free number.
+bool IsKeptFree(int fd) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  return static_cast<rlim_t>(fd) + std::min(kKeptFree, limit.rlim_cur / 4) >= limit.rlim_cur;
+}
+
 ConnectionPace::ConnectionPace(Port counted_as, PaceLimits limits)
     : counted_as_(counted_as), limits_(limits) {}
 
@@ -88,7 +97,8 @@ void ConnectionPace::Add(int fd, absl::Time now) {
     admitted_.push_back({fd, std::move(client)});
     return;
   }
-  if (source.waiting.size() >= limits_.waiting) {
+  if (source.waiting.size() >= limits_.waiting || waiting_ >= limits_.waiting_in_all ||
+      IsKeptFree(fd)) {
     CountRefused(counted_as_, Refused::kTooMany);
     close(fd);
     return;

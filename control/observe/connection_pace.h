@@ -9,8 +9,9 @@
 // connection without a place waits, so honest clients of other sources do not notice. Honest
 // clients of the same source give their places back at once, so any number of them gets in.
 //
-// A connection costs nothing while it waits except its descriptor. It is closed if its client goes
-// away or says nothing for too long. A client that says nothing keeps no other client waiting.
+// A connection costs nothing while it waits except its descriptor, which is not one of those to
+// keep free. It is closed if its client goes away or says nothing for too long. A client that says
+// nothing keeps no other client waiting.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +32,9 @@ struct PaceLimits {
   // The time after which a place is free again: 16 connections per second. A connection that fails
   // costs a server up to 1 ms.
   absl::Duration per_place = absl::Milliseconds(62.5);
-  size_t waiting = 256;   // connections of one source; above this, the newest is closed
-  size_t sources = 4096;  // further sources are treated as a single one
+  size_t waiting = 256;          // connections of one source; above this, the newest is closed
+  size_t waiting_in_all = 1024;  // connections of all sources, likewise
+  size_t sources = 4096;         // further sources are treated as a single one
   absl::Duration patience = absl::Seconds(10);  // with a waiting client that says nothing
 };
 
@@ -46,6 +48,10 @@ ClientAddress ClientOf(int fd);
 // Parses the text that gRPC uses for an address: "ipv4:10.0.0.7:5050" or "ipv6:[::1]:5050", where
 // the brackets may be written as %5B and %5D. Another text gives the address of a Unix socket.
 ClientAddress ClientFromGrpc(const std::string& text);
+
+// Returns whether a descriptor with this number is one of those that connections leave free, so
+// that the process can open files: 64, but at most a quarter of all.
+bool IsKeptFree(int fd);
 
 // Any thread may call any method.
 class ConnectionPace {

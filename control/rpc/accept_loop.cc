@@ -6,7 +6,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,20 +26,9 @@ namespace {
 constexpr int kPauseMs = 100;
 // How many connections are accepted from one address before the next address has its turn.
 constexpr int kAcceptsPerTurn = 16;
-// The number of descriptors that connections leave free: at most this many, and at most a quarter
-// of all.
-constexpr rlim_t kKeptFree = 64;
 // How many ports are tried if any free port will do. A port that is free at one address of a host
 // may be in use at another one.
 constexpr int kMostPorts = 16;
-
-// Returns whether a descriptor with this number is one of those to keep free. The system gives out
-// the lowest free number.
-bool IsKeptFree(int fd) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-  return static_cast<rlim_t>(fd) + std::min(kKeptFree, limit.rlim_cur / 4) >= limit.rlim_cur;
-}
 
 void SetPort(addrinfo& at, int port) {
   const in_port_t in_network_order = htons(static_cast<uint16_t>(port));

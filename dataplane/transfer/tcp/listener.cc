@@ -74,6 +74,10 @@ class Acceptor : public Loop::Member,
         return loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kAcceptPause);
       }
       if (!*connection) return Admit();
+      if (IsKeptFree(connection->fd())) {
+        CountRefused(Port::kTcp, Refused::kTooMany);
+        continue;  // closes it
+      }
       pace_.Add(connection->Release(), BootTime());
     }
     Admit();

@@ -2,6 +2,7 @@
 #include "control/observe/connection_pace.h"
 
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -66,7 +67,11 @@ class ConnectionPaceTest : public testing::Test {
   std::vector<int> clients_;
   std::vector<ConnectionPace::Arrived> served_;
   ConnectionPace pace_{Port::kTcp,
-                       {.places = 3, .per_place = absl::Seconds(1), .waiting = 2, .sources = 4}};
+                       {.places = 3,
+                        .per_place = absl::Seconds(1),
+                        .waiting = 2,
+                        .waiting_in_all = 3,
+                        .sources = 4}};
 };
 
 TEST_F(ConnectionPaceTest, ServesStrangersAtItsPace) {
@@ -114,6 +119,33 @@ TEST_F(ConnectionPaceTest, ClosesTheNewestOfTooManyThatWait) {
   EXPECT_TRUE(IsClosed(sixth));
   EXPECT_FALSE(IsClosed(clients_[4]));
   EXPECT_EQ(RefusedSoFar("tcp", "too_many"), many + 1);
+}
+
+TEST_F(ConnectionPaceTest, ClosesTheNewestOfTooManyThatWaitInAll) {
+  const int64_t many = RefusedSoFar("tcp", "too_many");
+  for (int host = 1; host <= 2; ++host) {
+    for (int i = 0; i < 5; ++i) Connect(kStart, host);
+  }
+  EXPECT_TRUE(IsClosed(clients_.back()));
+  EXPECT_FALSE(IsClosed(clients_[8]));
+  EXPECT_EQ(RefusedSoFar("tcp", "too_many"), many + 1);
+  Connect(kStart, 3);
+  EXPECT_EQ(Served(kStart), 3u + 3u + 1u) << "another source has places of its own";
+}
+
+TEST_F(ConnectionPaceTest, ConnectionsThatWaitLeaveDescriptorsFree) {
+  for (int i = 0; i < 3; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest = dup(STDERR_FILENO);
+  close(lowest);
+  const rlimit fewer{static_cast<rlim_t>(lowest) + 3, before.rlim_max};  // two sockets, one spare
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+  const int fourth = Connect(kStart);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(IsClosed(fourth));
+  EXPECT_FALSE(IsClosed(Connect(kStart)));
 }
 
 TEST_F(ConnectionPaceTest, ClientsThatAreGoneTakeNoPlace) {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // In addition to the suite of all transports: foreign clients.
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -181,6 +186,31 @@ TEST_F(TcpTest, WithoutADescriptorForAClientItWaitsForOneAndSleeps) {
   }
   Peer peer(std::move(socket));
   Open(peer, 1);
+}
+
+TEST_F(TcpTest, ClientsLeaveDescriptorsFree) {
+  const Endpoint at = LookUp(*ParseAddress(worker_.address()), /*numeric=*/false)->front();
+  std::vector<Socket> clients;
+  for (int i = 0; i < 60; ++i) clients.emplace_back(::socket(at.address.ss_family, SOCK_STREAM, 0));
+  const int last = clients.back().fd();
+  const timeval few_seconds{5, 0};  // less than the time for a hello
+  setsockopt(last, SOL_SOCKET, SO_RCVTIMEO, &few_seconds, sizeof few_seconds);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest = dup(STDERR_FILENO);
+  close(lowest);
+  const rlimit fewer{static_cast<rlim_t>(lowest) + 40, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+  for (const Socket& client : clients)
+    EXPECT_EQ(::connect(client.fd(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes), 0);
+  char byte;
+  EXPECT_TRUE(recv(last, &byte, 1, 0) == 0 || errno == ECONNRESET) << "it is not closed";
+  const int ours = dup(STDERR_FILENO);
+  EXPECT_GE(ours, 0);
+  close(ours);
+  setrlimit(RLIMIT_NOFILE, &before);
+  clients.clear();
+  ExpectOpenTo(worker_.address());
 }
 
 TEST_F(TcpTest, AHelloThatWasAlteredAnywhereIsRefused) {
