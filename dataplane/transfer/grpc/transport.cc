@@ -119,11 +119,12 @@ class GrpcListener : public Listener {
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const ListenOptions& options,
                                                          Accept accept,
                                                          UnauthenticatedLimits limits) {
-    // A hello that is too long gets an answer that says so.
-    ASSIGN_OR_RETURN(auto watch,
-                     control::ConnectionWatch::Start(
-                         Port::kGrpc, {.bytes = kMaxHelloBytes + control::ConnectionLimits().bytes,
-                                       .time = absl::FromChrono(limits.hello_timeout)}));
+    // A hello that is too long or too late gets an answer that says so.
+    ASSIGN_OR_RETURN(
+        auto watch,
+        control::ConnectionWatch::Start(
+            Port::kGrpc, {.bytes = kMaxHelloBytes + control::ConnectionLimits().bytes,
+                          .time = absl::FromChrono(limits.hello_timeout) + absl::Seconds(5)}));
     auto listener = std::unique_ptr<GrpcListener>(
         new GrpcListener(std::move(accept), limits, std::move(watch)));
     ASSIGN_OR_RETURN(auto credentials, control::ServerCredentials(options.tls));

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "tests/control/dispatcher/core_fixture.h"
 
@@ -32,9 +33,8 @@ class JobTokensTest : public CoreTest {
     return welcome.has_value() ? welcome->token : "";
   }
   std::string StateBytes() const {
-    std::string bytes;
-    for (const std::string& piece : EncodeState(recovered_).value()) bytes += piece;
-    return bytes;
+    const auto pieces = EncodeState(recovered_);
+    return absl::StrJoin(*pieces, "");
   }
 
   std::string dataset_;

@@ -26,6 +26,7 @@
 #include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/control/observe/count_refused.h"
 #include "tests/control/observe/no_descriptors_left.h"
+#include "tests/eventually.h"
 
 namespace penstock::control {
 namespace {
@@ -267,7 +268,8 @@ class HeadOnly {
 
 TEST_F(PortTest, ServesEveryMethodOfTheService) {
   Start({});
-  const auto* service = wire::VersionRequest::descriptor()->file()->FindServiceByName("Dispatcher");
+  const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
+      "penstock.control.wire.Dispatcher");
   ASSERT_NE(service, nullptr);
   for (int i = 0; i < service->method_count(); ++i) {
     const std::string& method = service->method(i)->name();
@@ -314,8 +316,12 @@ TEST_F(PortTest, UnreadAnswersDoNotKeepOthersFromTheirs) {
   wire::DatasetRequest request;
   request.set_dataset_id("large");
   const int64_t late = RefusedSoFar("dispatcher", "too_late");
+  const int64_t many = RefusedSoFar("dispatcher", "too_many");
   const Deaf deaf(listener_->port(),
                   WithoutAWindow() + Calls("GetDataset", 30, request.SerializeAsString()));
+  ASSERT_TRUE(Eventually([&] { return RefusedSoFar("dispatcher", "too_many") >= many + 21; },
+                         absl::Seconds(20)))
+      << "nine answers fit";
   bool refused = false;
   bool answered = false;
   for (int i = 0; i < 400 && !(refused && answered); ++i) {
