@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/messages/refusals.h"
+#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/session_manager.h"
 #include "control/dispatcher/transaction.h"
@@ -52,8 +52,8 @@ absl::Status CheckAlone(const JobRecord& job, const IterationState& iteration,
 // - The repetition is finished, so the client gets only its end.
 // - The client returns to its repetition. Others may need it there: the repetition cannot end
 //   without the elements that only this client may have, nor a round without its consumer.
-// - The client has a stream to the repetition before, which is finished. It has given up its place
-//   only for the moment between the two.
+// - The client has read the repetition before, which is finished, and still has a stream to it. It
+//   has given up its place only for the moment between the two.
 bool NeedsNoPlace(const State& state, const Sessions& sessions, JobId job,
                   const ClientHello& hello) {
   if (state.past.contains({job, hello.repetition})) return true;
@@ -61,7 +61,7 @@ bool NeedsNoPlace(const State& state, const Sessions& sessions, JobId job,
   if (asked != nullptr && (asked->record.finished || asked->record.FindReader(hello.client)))
     return true;
   const IterationState* before = state.FindIteration(job, hello.repetition - 1);
-  return before != nullptr && before->record.finished &&
+  return before != nullptr && before->record.finished && before->record.FindReader(hello.client) &&
          sessions.contains({before->id, hello.client});
 }
 

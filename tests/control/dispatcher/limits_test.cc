@@ -29,6 +29,18 @@ class LimitsTest : public CoreTest {
                            [&](const auto& answer) { status = answer.status(); });
     return status;
   }
+  // The reader gets the only element of its repetition, and then the end.
+  void ReadToTheEnd(const Reader& reader, const Worker& worker) {
+    const auto assign = worker.inbox->Take<Assign>();
+    ASSERT_TRUE(assign.has_value());
+    const PartitionId partition = assign->of.partition;
+    core_->OnMessage(worker.peer, Ended{assign->of, 1});
+    core_->OnMessage(reader.peer, Report{{{.partition = partition,
+                                           .placement = assign->of.placement,
+                                           .delivered = IndexSet::Of(0, 1)}}});
+    core_->OnMessage(reader.peer, Commit{1, {{0, {{partition, IndexSet::Of(0, 1)}}}}});
+    EXPECT_TRUE(reader.inbox->Take<End>().has_value());
+  }
   // Describes the wait of the job's first iteration.
   std::string WaitsFor(size_t job) const {
     return Status().jobs.at(job).iterations.at(0).waits_for;
@@ -159,15 +171,7 @@ TEST_F(LimitsTest, AClientBetweenRepetitionsWaitsForAPlace) {
   const JobAnswer y = Job("y", x.dataset_id, {});
   Worker worker = Work(1);
   Reader reader = Come(x, 0, 1);
-  const auto assign = worker.inbox->Take<Assign>();
-  ASSERT_TRUE(assign.has_value());
-  const PartitionId partition = assign->of.partition;
-  core_->OnMessage(worker.peer, Ended{assign->of, 1});
-  core_->OnMessage(reader.peer, Report{{{.partition = partition,
-                                         .placement = assign->of.placement,
-                                         .delivered = IndexSet::Of(0, 1)}}});
-  core_->OnMessage(reader.peer, Commit{1, {{0, {{partition, IndexSet::Of(0, 1)}}}}});
-  ASSERT_TRUE(reader.inbox->Take<End>().has_value());
+  ReadToTheEnd(reader, worker);
   Go(reader);
   Reader other = Come(y, 0, 2);
   ASSERT_FALSE(other.inbox->Take<SessionError>().has_value());
@@ -181,6 +185,24 @@ TEST_F(LimitsTest, AClientBetweenRepetitionsWaitsForAPlace) {
   ASSERT_TRUE(next.inbox->finished.has_value());
   EXPECT_TRUE(absl::IsAborted(*next.inbox->finished)) << *next.inbox->finished;
   Go(other);
+  EXPECT_TRUE(Come(x, 1, 1).inbox->Take<Welcome>().has_value());
+}
+
+TEST_F(LimitsTest, OnlyAReaderOfTheRepetitionBeforeNeedsNoPlaceInTheNext) {
+  StartWith({.clients = 1});
+  const JobAnswer x = Job("x", Register(1), {});
+  const JobAnswer y = Job("y", x.dataset_id, {});
+  Worker worker = Work(1);
+  Reader reader = Come(x, 0, 1);
+  ReadToTheEnd(reader, worker);
+  const Reader other = Come(y, 0, 2);
+  ASSERT_TRUE(other.inbox->Take<Welcome>().has_value());
+
+  const Reader late = Come(x, 0, 3);  // for the end
+  ASSERT_TRUE(late.inbox->Take<End>().has_value());
+  const Reader without_place = Come(x, 1, 3);
+  ASSERT_TRUE(without_place.inbox->finished.has_value());
+  EXPECT_TRUE(absl::IsAborted(*without_place.inbox->finished)) << *without_place.inbox->finished;
   EXPECT_TRUE(Come(x, 1, 1).inbox->Take<Welcome>().has_value());
 }
 
