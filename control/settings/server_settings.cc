@@ -19,7 +19,7 @@ constexpr char kMetricsHelp[] =
 template <class Config>
 std::string HostOfPages(const Config& config) {
   if (!config.metrics_host.empty()) return config.metrics_host;
-  return AsksWho(config) ? "localhost" : config.host;
+  return AsksWho(config) ? "127.0.0.1" : config.host;
 }
 
 }  // namespace
