@@ -50,7 +50,7 @@ std::string PeerOf(const std::string& of_grpc) {
   return peer;
 }
 
-// Returns 0 if it is no socket.
+// Returns 0 if it is no socket, or if the kernel has no cookies.
 uint64_t CookieOf(int fd) {
   uint64_t cookie = 0;
   socklen_t bytes = sizeof cookie;
@@ -107,19 +107,22 @@ void ConnectionWatch::Run() {
     changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !unauthenticated_.empty(); });
     if (changed_.WaitFor(lock, kInterval, [this]() REQUIRES(mu_) { return stopping_; })) return;
     const absl::Time now = BootTime();
-    std::erase_if(unauthenticated_, [&](const auto& one) { return IsOver(one.second, now); });
+    std::erase_if(unauthenticated_,
+                  [&](const auto& one) { return IsOver(one.first, one.second, now); });
   }
 }
 
 // Returns whether the connection is closed. Closes it if it is above a limit.
-bool ConnectionWatch::IsOver(const Connection& connection, absl::Time now) const {
+bool ConnectionWatch::IsOver(const std::string& peer, const Connection& connection,
+                             absl::Time now) const {
   const std::optional<uint64_t> received = ReceivedBytes(connection.fd);
   if (!received.has_value()) return true;
   const bool too_long = *received > limits_.bytes;
   if (!too_long && now < connection.since + limits_.time) return false;
   // The number may be another socket's by now. If gRPC closes the socket just after this check,
   // another connection is shut down, whose peer connects again.
-  if (CookieOf(connection.fd) != connection.cookie) return true;
+  // A kernel without cookies gives 0 for all sockets, so the peer is compared too.
+  if (CookieOf(connection.fd) != connection.cookie || PeerOf(connection.fd) != peer) return true;
   CountRefused(counted_as_, too_long ? Refused::kTooLong : Refused::kTooLate);
   shutdown(connection.fd, SHUT_RDWR);
   return true;

@@ -47,15 +47,16 @@ class ConnectionWatch {
 
  private:
   struct Connection {
-    int fd;           // gRPC's, which may have closed it
-    uint64_t cookie;  // the kernel's number of the socket; no other socket has it
+    int fd;  // gRPC's, which may have closed it
+    uint64_t
+        cookie;  // the kernel's number of the socket, which no other socket has; 0 if it has none
     absl::Time since;
   };
 
   ConnectionWatch(Port counted_as, ConnectionLimits limits)
       : counted_as_(counted_as), limits_(limits) {}
   void Run();
-  bool IsOver(const Connection& connection, absl::Time now) const;
+  bool IsOver(const std::string& peer, const Connection& connection, absl::Time now) const;
 
   const Port counted_as_;
   const ConnectionLimits limits_;
