@@ -165,6 +165,16 @@ absl::Status Rewrite(std::unique_ptr<control::Journal> journal, const control::R
   return absl::OkStatus();
 }
 
+// A journal drops a snapshot for which the disk has no space. Returns ResourceExhausted if it has
+// dropped the one that needs no key.
+absl::Status CheckNeedsNoKey(const std::string& work_dir) {
+  ASSIGN_OR_RETURN(const control::Recovered written, ReadCopy(work_dir));
+  ASSIGN_OR_RETURN(const control::State state, StateOf(written));
+  if (state.NeededKey() == 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "the journal could not be written; free space and run this again");
+}
+
 // Cancels the jobs whose tokens are made with the journal's key, so that a dispatcher starts with
 // another key.
 absl::Status ForgetKey(const std::string& work_dir) {
@@ -180,11 +190,12 @@ absl::Status ForgetKey(const std::string& work_dir) {
     std::printf("no job needs the key\n");
     return absl::OkStatus();
   }
+  for (JobId id : jobs) state.Apply(control::JobCancelled{id});
+  RETURN_IF_ERROR(Rewrite(std::move(journal), recovered, state));
+  RETURN_IF_ERROR(CheckNeedsNoKey(work_dir));
   for (JobId id : jobs) {
     std::printf("cancelled: job %s\n", absl::Utf8SafeCEscape(state.jobs.at(id).name).c_str());
-    state.Apply(control::JobCancelled{id});
   }
-  RETURN_IF_ERROR(Rewrite(std::move(journal), recovered, state));
   return Verify(work_dir);
 }
 
