@@ -72,10 +72,8 @@ class GrpcListener final : public Listener {
   absl::StatusOr<Caller> Identify(const std::string& token, const std::string& address) override {
     return authenticator_->Identify({.token = token, .certificate_names = {}, .address = address});
   }
-  void Sweep() override {
-    bounds_.Sweep(BootTime());
-    rights_.Sweep();
-  }
+  void Sweep() override { bounds_.Sweep(BootTime()); }
+  void SweepRights() override { rights_.Sweep(); }
   void Shutdown() override {
     connections_->Stop();
     server_->Shutdown(absl::ToChronoTime(WallTime()));  // streams do not end by themselves

@@ -30,6 +30,9 @@ class Listener {
   }
   // Ends streams and calls whose peers are late. Called several times a second, by one thread.
   virtual void Sweep() {}
+  // Ends streams whose openers have lost their rights. Called several times a second, by a thread
+  // of its own, since it may wait for the disk with the auth_file.
+  virtual void SweepRights() {}
   // Ends all streams and calls, and accepts no new ones. Any thread may call it.
   virtual void Shutdown() = 0;
 };

@@ -105,11 +105,7 @@ class Server final : public DispatchServer {
                 return access_.Admit(*listener_, token, address);
               }));
     }
-    ASSIGN_OR_RETURN(sweeper_, StartThread("the sweeps of the dispatcher", [this] { Sweep(); }));
-    ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers", [this] {
-                       Repeat([this] { core_->ProbeBrokenWorkers(); });
-                     }));
-    return absl::OkStatus();
+    return StartThreads();
   }
 
   int port() const override { return port_; }
@@ -141,6 +137,7 @@ class Server final : public DispatchServer {
     status_server_.reset();
     if (sweeper_.joinable()) sweeper_.join();
     if (prober_.joinable()) prober_.join();
+    if (rights_sweeper_.joinable()) rights_sweeper_.join();
     if (core_ != nullptr) core_->BeginToLeave();
     listener_.reset();
     std::unique_ptr<Core> core;
@@ -234,6 +231,18 @@ class Server final : public DispatchServer {
     return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
   }
 
+  absl::Status StartThreads() {
+    ASSIGN_OR_RETURN(sweeper_, StartThread("the sweeps of the dispatcher", [this] { Sweep(); }));
+    ASSIGN_OR_RETURN(prober_, StartThread("the dispatcher's probes of workers", [this] {
+                       Repeat([this] { core_->ProbeBrokenWorkers(); });
+                     }));
+    if (config_.auth_file.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(rights_sweeper_, StartThread("the dispatcher's checks of rights", [this] {
+                       Repeat([this] { listener_->SweepRights(); });
+                     }));
+    return absl::OkStatus();
+  }
+
   // Calls `what` at each interval until the server stops or the journal fails.
   void Repeat(const std::function<void()>& what) {
     MutexLock lock(mu_);
@@ -272,6 +281,7 @@ class Server final : public DispatchServer {
   std::unique_ptr<PageServer> status_server_;
   Thread sweeper_;
   Thread prober_;
+  Thread rights_sweeper_;  // apart, since a slow disk with the auth_file must not delay the sweeps
 };
 
 }  // namespace
