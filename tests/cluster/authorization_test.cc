@@ -48,18 +48,28 @@ class FirstAnswer final : public control::SessionEvents<Down> {
   std::promise<absl::Status> answer_;
 };
 
-// How a stream ended.
+// Keeps the beginning and the end of a stream for a test.
 template <class Down>
 class End final : public control::SessionEvents<Down> {
  public:
-  void OnMessage(Down, uint64_t) override {}
-  void OnClosed(const absl::Status& status) override { end_.set_value(status); }
+  void OnMessage(Down, uint64_t) override { Begin(true); }
+  void OnClosed(const absl::Status& status) override {
+    Begin(false);
+    end_.set_value(status);
+  }
+  // Waits for the first message. Returns false if the stream ended without one.
+  bool Begins() { return begun_.get_future().get(); }
   absl::Status Wait() { return over_.get(); }
   bool IsOver() const {
     return over_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
 
  private:
+  void Begin(bool begins) {
+    if (!std::exchange(is_set_, true)) begun_.set_value(begins);
+  }
+  bool is_set_ = false;
+  std::promise<bool> begun_;
   std::promise<absl::Status> end_;
   std::future<absl::Status> over_ = end_.get_future();
 };
@@ -327,7 +337,9 @@ TEST_P(Authorization, AnOpenStreamEndsWhenItsPrincipalLosesItsRights) {
   const auto operators = operator_->OpenClientSession(&of_operator);
   operators->Send(control::ClientHello{
       .job = job_.job, .client = ClientId(2), .incarnation = Incarnation(2), .token = job_.token});
-  ASSERT_TRUE(operator_->GetStatus(kPatient).ok());
+  ASSERT_TRUE(of_owner.Begins());
+  ASSERT_TRUE(of_worker.Begins());
+  ASSERT_TRUE(of_operator.Begins());
 
   WriteAuthFile({{kWorker, "trainer"}, {kOperator, "operator"}});
   const absl::Time changed = absl::Now();
