@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 // How often waiting connections are looked at, unless a client proves itself.
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(10);
+constexpr absl::Duration kBetweenEvents = absl::Seconds(1);
 constexpr absl::Duration kBetweenForgetting = absl::Seconds(1);
 // The source that stands for all sources above the limit. No address has this length.
 constexpr char kOthers[] = "others";
@@ -35,6 +37,18 @@ std::string NetworkOf(const in6_addr& address) {
   const char* bytes = reinterpret_cast<const char*>(&address);
   if (IN6_IS_ADDR_V4MAPPED(&address)) return {bytes + 12, sizeof(in_addr)};
   return {bytes, kNetworkBytes};
+}
+
+// Returns the source as people write it.
+std::string TextOf(const std::string& source) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (source.size() == sizeof(in_addr)) {
+    return inet_ntop(AF_INET, source.data(), text, sizeof text);
+  }
+  if (source.size() != kNetworkBytes) return "this host";  // over a Unix socket
+  in6_addr network{};
+  source.copy(reinterpret_cast<char*>(&network), kNetworkBytes);
+  return absl::StrCat(inet_ntop(AF_INET6, &network, text, sizeof text), "/64");
 }
 
 }  // namespace
@@ -79,8 +93,8 @@ bool IsKeptFree(int fd) {
   return static_cast<rlim_t>(fd) + std::min(kKeptFree, limit.rlim_cur / 4) >= limit.rlim_cur;
 }
 
-ConnectionPace::ConnectionPace(Port counted_as, PaceLimits limits)
-    : counted_as_(counted_as), limits_(limits) {}
+ConnectionPace::ConnectionPace(Port counted_as, PaceLimits limits, std::shared_ptr<EventLog> events)
+    : counted_as_(counted_as), limits_(limits), events_(std::move(events)) {}
 
 ConnectionPace::~ConnectionPace() {
   for (const auto& [name, source] : sources_) {
@@ -91,20 +105,34 @@ ConnectionPace::~ConnectionPace() {
 
 void ConnectionPace::Add(int fd, absl::Time now) {
   ClientAddress client = ClientOf(fd);
-  MutexLock lock(mu_);
-  Source& source = SourceOf(client.source, now);
-  if (source.waiting.empty() && TakePlace(source, client.port, now)) {
-    admitted_.push_back({fd, std::move(client)});
-    return;
+  {
+    MutexLock lock(mu_);
+    Source& source = SourceOf(client.source, now);
+    if (source.waiting.empty() && TakePlace(source, client.port, now)) {
+      admitted_.push_back({fd, std::move(client)});
+      return;
+    }
+    if (source.waiting.size() < limits_.waiting && waiting_ < limits_.waiting_in_all &&
+        !IsKeptFree(fd)) {
+      source.waiting.push_back({fd, std::move(client), now});
+      if (waiting_++ == 0) look_at_ = now + kBetweenLooks;
+      return;
+    }
   }
-  if (source.waiting.size() >= limits_.waiting || waiting_ >= limits_.waiting_in_all ||
-      IsKeptFree(fd)) {
-    CountRefused(counted_as_, Refused::kTooMany);
-    close(fd);
-    return;
+  Refuse(fd, client.source, now);
+}
+
+void ConnectionPace::Refuse(int fd, const std::string& source, absl::Time now) {
+  CountRefused(counted_as_, Refused::kTooMany);
+  close(fd);
+  {
+    MutexLock lock(mu_);
+    if (now < reported_ + kBetweenEvents) return;
+    reported_ = now;
   }
-  source.waiting.push_back({fd, std::move(client), now});
-  if (waiting_++ == 0) look_at_ = now + kBetweenLooks;
+  events_->Write({"connections_refused",
+                  {{"address", TextOf(source)},
+                   {"why", "the connection must wait, and no more connections may wait"}}});
 }
 
 std::vector<ConnectionPace::Arrived> ConnectionPace::Take(absl::Time now) {

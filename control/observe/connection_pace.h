@@ -18,10 +18,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "control/observe/event_log.h"
 #include "control/observe/refused.h"
 #include "control/sync/mutex.h"
 
@@ -61,7 +63,10 @@ class ConnectionPace {
     ClientAddress client;
   };
 
-  explicit ConnectionPace(Port counted_as, PaceLimits limits = {});
+  // `events`: gets "connections_refused" with the address of a source when one of its connections
+  // is refused, at most once a second.
+  explicit ConnectionPace(Port counted_as, PaceLimits limits = {},
+                          std::shared_ptr<EventLog> events = StderrEventLog());
   ~ConnectionPace();  // closes the connections that wait
   ConnectionPace(const ConnectionPace&) = delete;
   ConnectionPace& operator=(const ConnectionPace&) = delete;
@@ -89,6 +94,7 @@ class ConnectionPace {
     std::deque<Waiting> waiting;    // oldest first
   };
 
+  void Refuse(int fd, const std::string& source, absl::Time now);
   Source& SourceOf(const std::string& name, absl::Time now) REQUIRES(mu_);
   void ForgetIdle(absl::Time now) REQUIRES(mu_);
   void FreePlaces(Source& source, absl::Time now) const;
@@ -98,12 +104,14 @@ class ConnectionPace {
 
   const Port counted_as_;
   const PaceLimits limits_;
+  const std::shared_ptr<EventLog> events_;
   mutable Mutex mu_;
   std::map<std::string, Source> sources_ GUARDED_BY(mu_);
   std::vector<Arrived> admitted_ GUARDED_BY(mu_);              // by Add(), for the next Take()
   size_t waiting_ GUARDED_BY(mu_) = 0;                         // connections of all sources
   absl::Time look_at_ GUARDED_BY(mu_) = absl::InfinitePast();  // the next look at them
   absl::Time forgot_ GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Time reported_ GUARDED_BY(mu_) = absl::InfinitePast();  // the last event
 };
 
 }  // namespace penstock

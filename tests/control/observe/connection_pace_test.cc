@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -66,12 +67,11 @@ class ConnectionPaceTest : public testing::Test {
   sockaddr_in at_{};
   std::vector<int> clients_;
   std::vector<ConnectionPace::Arrived> served_;
-  ConnectionPace pace_{Port::kTcp,
-                       {.places = 3,
-                        .per_place = absl::Seconds(1),
-                        .waiting = 2,
-                        .waiting_in_all = 3,
-                        .sources = 4}};
+  const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
+  ConnectionPace pace_{
+      Port::kTcp,
+      {.places = 3, .per_place = absl::Seconds(1), .waiting = 2, .waiting_in_all = 3, .sources = 4},
+      events_};
 };
 
 TEST_F(ConnectionPaceTest, ServesStrangersAtItsPace) {
@@ -119,6 +119,17 @@ TEST_F(ConnectionPaceTest, ClosesTheNewestOfTooManyThatWait) {
   EXPECT_TRUE(IsClosed(sixth));
   EXPECT_FALSE(IsClosed(clients_[4]));
   EXPECT_EQ(RefusedSoFar("tcp", "too_many"), many + 1);
+}
+
+TEST_F(ConnectionPaceTest, ReportsARefusedSourceOnceASecond) {
+  for (int i = 0; i < 5; ++i) Connect(kStart, 2);
+  EXPECT_TRUE(events_->All().empty());
+  for (int i = 0; i < 3; ++i) Connect(kStart, 2);
+  ASSERT_EQ(events_->All().size(), 1u);
+  EXPECT_EQ(events_->All()[0].name, "connections_refused");
+  EXPECT_EQ(events_->All()[0].field("address"), "127.0.0.2");
+  Connect(kStart + absl::Seconds(1), 2);
+  EXPECT_EQ(events_->All().size(), 2u);
 }
 
 TEST_F(ConnectionPaceTest, ClosesTheNewestOfTooManyThatWaitInAll) {
