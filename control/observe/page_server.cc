@@ -23,11 +23,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "control/observe/connection_pace.h"
 #include "control/observe/page_maker.h"
 #include "control/observe/refused.h"
 #include "control/observe/secret.h"
-#include "control/sync/clock.h"
 #include "control/sync/thread.h"
 #include "include/status_macros.h"
 
@@ -43,7 +41,6 @@ using Text = PageMaker::Text;
 
 // The pause after a connection could not be accepted, perhaps because no descriptor is free.
 constexpr std::chrono::milliseconds kPause(100);
-constexpr std::chrono::milliseconds kTick(1);  // the resolution of a timer
 // How many connections are accepted before the existing ones are served, so that a request that has
 // arrived is read before its connection could be closed as the oldest.
 constexpr int kAcceptsPerTurn = 16;
@@ -118,28 +115,15 @@ class Pages {
   std::map<std::string, PageMaker> makers_;
 };
 
-class Connection;
-
-// The server of a connection. Called on the server's thread.
-class ConnectionOwner {
- public:
-  virtual ~ConnectionOwner() = default;
-  // The client gets a page.
-  virtual void OnServed(const ClientAddress& client) = 0;
-  // The connection has ended.
-  virtual void OnOver(Connection& connection) = 0;
-};
-
 // One connection. Except for MakePage's callback, everything runs on the server's thread.
-class Connection final : public std::enable_shared_from_this<Connection> {
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, ClientAddress client, Pages& pages, const PageLimits& limits,
-             ConnectionOwner& owner)
+  Connection(tcp::socket socket, Pages& pages, const PageLimits& limits,
+             std::function<void(Connection&)> over)
       : stream_(std::move(socket)),
-        client_(std::move(client)),
         pages_(pages),
         limits_(limits),
-        owner_(owner),
+        over_(std::move(over)),
         buffer_(limits.request_bytes) {
     parser_.header_limit(static_cast<uint32_t>(limits.request_bytes));
   }
@@ -162,7 +146,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
       return Answer(http::status::request_header_fields_too_large,
                     absl::StrCat("the request has more than ", limits_.request_bytes, " bytes\n"));
     }
-    owner_.OnOver(*this);
+    over_(*this);
   }
 
   void OnRequest() {
@@ -180,7 +164,6 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     }
     PageMaker* const maker = pages_.Find(request.target());
     if (maker == nullptr) return Answer(http::status::not_found, pages_.List());
-    owner_.OnServed(client_);
     stream_.expires_never();
     // The page may take long, and this connection may be closed before it is made. The server's
     // thread alone may destroy a connection, so only that thread locks the pointer.
@@ -217,22 +200,21 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     stream_.expires_after(limits_.patience);
     http::async_write(stream_, answer_, [self = shared_from_this()](Error error, size_t) {
       if (error == beast::error::timeout) CountRefused(Port::kPages, Refused::kTooLate);
-      self->owner_.OnOver(*self);
+      self->over_(*self);
     });
   }
 
   beast::tcp_stream stream_;
-  const ClientAddress client_;
   Pages& pages_;
   const PageLimits& limits_;
-  ConnectionOwner& owner_;
+  const std::function<void(Connection&)> over_;
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
   Text text_;  // the body of answer_
   http::response<http::span_body<const char>> answer_;
 };
 
-class Server final : public PageServer, public ConnectionOwner {
+class Server final : public PageServer {
  public:
   Server(std::map<std::string, PageFor> pages, Admit admit, PageLimits limits)
       : limits_(limits), pages_(std::move(pages), std::move(admit)) {}
@@ -271,31 +253,16 @@ class Server final : public PageServer, public ConnectionOwner {
         return AcceptLater();
       }
       if (fd < 0) break;
-      pace_.Add(fd, BootTime());
-    }
-    ServeNext();
-    Accept();
-  }
-
-  // Serves the connections whose turn it is.
-  void ServeNext() {
-    for (ConnectionPace::Arrived& one : pace_.Take(BootTime())) {
       Error error;
       tcp::socket socket(context_);
-      socket.assign(protocol_, one.fd, error);
+      socket.assign(protocol_, fd, error);
       if (error) {
-        CountRefused(Port::kPages, Refused::kTooMany);
-        close(one.fd);
-      } else {
-        Serve(std::move(socket), std::move(one.client));
+        close(fd);
+        return AcceptLater();
       }
+      Serve(std::move(socket));
     }
-    if (const absl::Time next = pace_.NextTake(); next != absl::InfiniteFuture()) {
-      next_.expires_after(absl::ToChronoMilliseconds(next - BootTime()) + kTick);
-      next_.async_wait([this](Error error) {
-        if (!error) ServeNext();
-      });
-    }
+    Accept();
   }
 
   void AcceptLater() {
@@ -306,21 +273,16 @@ class Server final : public PageServer, public ConnectionOwner {
     });
   }
 
-  void OnServed(const ClientAddress& client) override {
-    if (pace_.Proved(client)) asio::post(context_, [this] { ServeNext(); });
-  }
-  void OnOver(Connection& over) override {
-    connections_.remove_if([&](const auto& one) { return one.get() == &over; });
-  }
-
-  void Serve(tcp::socket socket, ClientAddress client) {
+  void Serve(tcp::socket socket) {
     if (connections_.size() == limits_.connections) {
       CountRefused(Port::kPages, Refused::kTooMany);
       connections_.front()->Close();
       connections_.pop_front();
     }
     connections_.push_back(
-        std::make_shared<Connection>(std::move(socket), std::move(client), pages_, limits_, *this));
+        std::make_shared<Connection>(std::move(socket), pages_, limits_, [this](Connection& over) {
+          connections_.remove_if([&](const auto& one) { return one.get() == &over; });
+        }));
     connections_.back()->Start();
   }
 
@@ -330,8 +292,6 @@ class Server final : public PageServer, public ConnectionOwner {
   asio::io_context context_{1};
   tcp::acceptor acceptor_{context_};
   asio::steady_timer pause_{context_};
-  ConnectionPace pace_{Port::kPages, limits_.pace};  // used by thread_ only
-  asio::steady_timer next_{context_};
   std::list<std::shared_ptr<Connection>> connections_;  // oldest first; used by thread_ only
   Pages pages_;                                         // its threads post to context_
   Thread thread_;

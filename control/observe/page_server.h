@@ -14,7 +14,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "control/observe/connection_pace.h"
 
 namespace penstock {
 
@@ -24,7 +23,6 @@ struct PageLimits {
   size_t request_bytes = 16 << 10;  // of the request line and the headers; no body is read
   std::chrono::milliseconds patience = std::chrono::seconds(10);  // for the whole request, and
                                                                   // again for the whole answer
-  PaceLimits pace = {};                                           // of clients that get no page
 };
 
 class PageServer {

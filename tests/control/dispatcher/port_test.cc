@@ -242,8 +242,8 @@ class HeadOnly {
   // Waits for the end of the call.
   grpc::Status Finish() {
     grpc::Status status;
+    grpc::ByteBuffer answer;
     do {
-      grpc::ByteBuffer answer;
       call_->Read(&answer, nullptr);
     } while (Wait());
     call_->Finish(&status, nullptr);

@@ -176,21 +176,6 @@ TEST(PageServer, ClosesTheOldestOfTooManyConnections) {
   EXPECT_EQ(RefusedSoFar("pages", "too_many"), many + 1);
 }
 
-TEST(PageServer, ClientsThatGetNoPageWaitForAPlace) {
-  auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}}, "",
-                                  {.pace = {.places = 1, .per_place = absl::Milliseconds(300)}});
-  ASSERT_TRUE(server.ok()) << server.status();
-  const int port = (*server)->port();
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_THAT(Ask(port, "GET / HTTP/1.1\r\n\r\n"), HasSubstr("here"));
-  }
-  const absl::Time before = absl::Now();
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_THAT(Ask(port, "GET /else HTTP/1.1\r\n\r\n"), HasSubstr("404"));
-  }
-  EXPECT_GE(absl::Now() - before, absl::Milliseconds(3 * 300 - 20));
-}
-
 TEST(PageServer, RefusesALongRequest) {
   const int64_t long_ones = RefusedSoFar("pages", "too_long");
   auto server = PageServer::Start("127.0.0.1", 0, {{"/", [] { return "here"; }}}, "",
