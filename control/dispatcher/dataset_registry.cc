@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/differences.h"
-#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/messages/refusals.h"
+#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/authorization.h"
 #include "control/protocol/scoped_name.h"

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/iteration_end.h"
-#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/messages/refusals.h"
+#include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/dispatcher/transaction.h"
 #include "control/observe/refused.h"
