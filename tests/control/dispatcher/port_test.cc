@@ -11,6 +11,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/control/observe/count_refused.h"
-#include "tests/control/observe/no_descriptors_left.h"
+#include "tests/control/observe/descriptors_left.h"
 #include "tests/eventually.h"
 
 namespace penstock::control {
@@ -356,7 +357,7 @@ TEST_F(PortTest, WithoutADescriptorItWaitsForOneAndSleeps) {
   Start({});
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   {
-    const NoDescriptorsLeft none;
+    const DescriptorsLeft none(0);
     EXPECT_EQ(Connect(fd, listener_->port()), 0);
     EXPECT_LT(CpuTimeOfASecond(), absl::Milliseconds(300));
   }
@@ -369,19 +370,14 @@ TEST_F(PortTest, ClientsLeaveDescriptorsFree) {
   Start({});
   std::vector<int> fds;
   for (int i = 0; i < 60; ++i) fds.push_back(socket(AF_INET, SOCK_STREAM, 0));
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int lowest = dup(STDERR_FILENO);
-  close(lowest);
-  const rlimit fewer{static_cast<rlim_t>(lowest) + 40, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+  std::optional<DescriptorsLeft> few(40);
   for (int fd : fds) EXPECT_EQ(Connect(fd, listener_->port()), 0);
   char byte;
   EXPECT_LE(recv(fds.back(), &byte, 1, 0), 0);  // closed
   const int ours = dup(STDERR_FILENO);
   EXPECT_GE(ours, 0);
   close(ours);
-  setrlimit(RLIMIT_NOFILE, &before);
+  few.reset();
   for (int fd : fds) close(fd);
   stub_ = wire::Dispatcher::NewStub(NewChannel());
   EXPECT_TRUE(Register("some", 10).ok());

@@ -198,14 +198,14 @@ TEST_F(ConnectionPaceTest, ReadsTheAddressesOfGrpc) {
   ASSERT_EQ(Served(kStart), 1u);
   const ClientAddress client = served_[0].client;
   const std::string port = std::to_string(client.port);
-  EXPECT_EQ(ClientFromGrpc("ipv4:127.0.0.1:" + port).source, client.source);
+  EXPECT_EQ(ClientFromGrpc("ipv4:127.0.0.1:" + port).source(), client.source());
   EXPECT_EQ(ClientFromGrpc("ipv4:127.0.0.1:" + port).port, client.port);
-  EXPECT_EQ(ClientFromGrpc("ipv6:[::ffff:127.0.0.1]:" + port).source, client.source);
+  EXPECT_EQ(ClientFromGrpc("ipv6:[::ffff:127.0.0.1]:" + port).source(), client.source());
   const ClientAddress v6 = ClientFromGrpc("ipv6:%5Bfe80::1%25eth0%5D:7");
-  EXPECT_EQ(v6.source, ClientFromGrpc("ipv6:[fe80::2]:8").source) << "they may be of one host";
-  EXPECT_NE(v6.source, ClientFromGrpc("ipv6:[fe81::1]:7").source);
+  EXPECT_EQ(v6.source(), ClientFromGrpc("ipv6:[fe80::2]:8").source()) << "they may be of one host";
+  EXPECT_NE(v6.source(), ClientFromGrpc("ipv6:[fe81::1]:7").source());
   EXPECT_EQ(v6.port, 7);
-  EXPECT_EQ(ClientFromGrpc("unix:").source, "");
+  EXPECT_EQ(ClientFromGrpc("unix:").source(), "");
 }
 
 }  // namespace

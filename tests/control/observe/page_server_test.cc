@@ -22,7 +22,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/observe/count_refused.h"
-#include "tests/control/observe/no_descriptors_left.h"
+#include "tests/control/observe/descriptors_left.h"
 
 namespace penstock {
 namespace {
@@ -268,7 +268,7 @@ TEST(PageServer, WithoutADescriptorForAnAskerItWaitsForOneAndSleeps) {
   ASSERT_TRUE(server.ok()) << server.status();
   const int fd = NewSocket();
   {
-    const NoDescriptorsLeft none;
+    const DescriptorsLeft none(0);
     Connect((*server)->port(), fd);
     EXPECT_LT(CpuTimeOfASecond(), absl::Milliseconds(300));
   }

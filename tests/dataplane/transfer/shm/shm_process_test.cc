@@ -19,7 +19,7 @@
 #include "dataplane/memory/shared_segment.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/control/observe/no_descriptors_left.h"
+#include "tests/control/observe/descriptors_left.h"
 #include "tests/dataplane/transfer/child_process.h"
 #include "tests/dataplane/transfer/ends.h"
 #include "tests/dataplane/transfer/shm/shm_blob.h"
@@ -130,7 +130,7 @@ TEST(ShmWorker, WithoutDescriptorsForAClientWaitsForThemAndSleeps) {
   Worker worker(Shm());
   Child child("turned away", kShmChild);
   {
-    const NoDescriptorsLeft none;
+    const DescriptorsLeft none(0);
     const absl::Duration before = CpuTime();
     child.Say(worker.address());
     EXPECT_THAT(child.Hear(), testing::HasSubstr("did not answer within 1s"));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // In addition to the suite of all transports: foreign clients.
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +16,7 @@
 #include "dataplane/transfer/tcp/wire.h"
 #include "gmock/gmock.h"
 #include "tests/control/observe/count_refused.h"
-#include "tests/control/observe/no_descriptors_left.h"
+#include "tests/control/observe/descriptors_left.h"
 #include "tests/dataplane/transfer/conformance.h"
 #include "tests/dataplane/transfer/tcp/tcp_peer.h"
 
@@ -180,7 +180,7 @@ TEST_F(TcpTest, WithoutADescriptorForAClientItWaitsForOneAndSleeps) {
   const Endpoint at = LookUp(*ParseAddress(worker_.address()), /*numeric=*/false)->front();
   Socket socket(::socket(at.address.ss_family, SOCK_STREAM, 0));
   {
-    const NoDescriptorsLeft none;
+    const DescriptorsLeft none(0);
     ASSERT_EQ(::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes), 0);
     EXPECT_LT(CpuTimeOfASecond(), absl::Milliseconds(300));
   }
@@ -195,12 +195,7 @@ TEST_F(TcpTest, ClientsLeaveDescriptorsFree) {
   const int last = clients.back().fd();
   const timeval few_seconds{5, 0};  // less than the time for a hello
   setsockopt(last, SOL_SOCKET, SO_RCVTIMEO, &few_seconds, sizeof few_seconds);
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int lowest = dup(STDERR_FILENO);
-  close(lowest);
-  const rlimit fewer{static_cast<rlim_t>(lowest) + 40, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+  std::optional<DescriptorsLeft> few(40);
   for (const Socket& client : clients)
     EXPECT_EQ(::connect(client.fd(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes), 0);
   char byte;
@@ -208,7 +203,7 @@ TEST_F(TcpTest, ClientsLeaveDescriptorsFree) {
   const int ours = dup(STDERR_FILENO);
   EXPECT_GE(ours, 0);
   close(ours);
-  setrlimit(RLIMIT_NOFILE, &before);
+  few.reset();
   clients.clear();
   ExpectOpenTo(worker_.address());
 }

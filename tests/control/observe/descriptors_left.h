@@ -12,17 +12,17 @@
 
 namespace penstock {
 
-// While it lives, this process gets no new descriptors.
-class NoDescriptorsLeft {
+// While it lives, this process gets at most `count` new descriptors.
+class DescriptorsLeft {
  public:
-  NoDescriptorsLeft() {
+  explicit DescriptorsLeft(rlim_t count) {
     const int lowest = dup(STDERR_FILENO);  // all lower descriptors are in use
     close(lowest);
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const rlimit fewer{static_cast<rlim_t>(lowest), before_.rlim_max};
+    const rlimit fewer{static_cast<rlim_t>(lowest) + count, before_.rlim_max};
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
   }
-  ~NoDescriptorsLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
+  ~DescriptorsLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
 
  private:
   rlimit before_;
