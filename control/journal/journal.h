@@ -78,8 +78,7 @@ std::unique_ptr<Journal> OpenMemoryJournal();
 // the directory's name, if this or another process has the journal open, or if a newer release
 // wrote it. DataLoss, which names the damaged record or snapshot, if the journal is damaged. An
 // incomplete record at the end is cut off, and Recovered::cut describes it. Only this user may read
-// the files, because they say what
-// jobs read. The logs are on `disk`; SQLite opens journal.db
+// the files, because they say what jobs read. The logs are on `disk`; SQLite opens journal.db
 // itself, on this machine's disk.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir,
                                                            Disk& disk = LocalDisk());

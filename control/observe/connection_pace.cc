@@ -27,16 +27,16 @@ constexpr absl::Duration kBetweenForgetting = absl::Seconds(1);
 // The source that stands for all sources above the limit. No address has this length.
 constexpr char kOthers[] = "others";
 constexpr rlim_t kKeptFree = 64;     // descriptors
-constexpr size_t kNetworkBytes = 8;  // of an IPv6 address, which has 16
+constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
 
-std::string NetworkOf(const in_addr& address) {
+std::string BytesOf(const in_addr& address) {
   return {reinterpret_cast<const char*>(&address), sizeof address};
 }
 
-std::string NetworkOf(const in6_addr& address) {
+std::string BytesOf(const in6_addr& address) {
   const char* bytes = reinterpret_cast<const char*>(&address);
   if (IN6_IS_ADDR_V4MAPPED(&address)) return {bytes + 12, sizeof(in_addr)};
-  return {bytes, kNetworkBytes};
+  return {bytes, sizeof address};
 }
 
 // Returns the source as people write it.
@@ -59,11 +59,11 @@ ClientAddress ClientOf(int fd) {
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return {};
   if (address.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    return {NetworkOf(v4.sin_addr), ntohs(v4.sin_port)};
+    return {BytesOf(v4.sin_addr), ntohs(v4.sin_port)};
   }
   if (address.ss_family != AF_INET6) return {};
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  return {NetworkOf(v6.sin6_addr), ntohs(v6.sin6_port)};
+  return {BytesOf(v6.sin6_addr), ntohs(v6.sin6_port)};
 }
 
 ClientAddress ClientFromGrpc(const std::string& text) {
@@ -76,14 +76,14 @@ ClientAddress ClientFromGrpc(const std::string& text) {
   in_addr v4{};
   if (absl::ConsumePrefix(&host, "ipv4:")) {
     if (inet_pton(AF_INET, std::string(host).c_str(), &v4) != 1) return {};
-    return {NetworkOf(v4), number};
+    return {BytesOf(v4), number};
   }
   if (!absl::ConsumePrefix(&host, "ipv6:")) return {};
   std::string v6_text = absl::StrReplaceAll(host, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
   v6_text = v6_text.substr(0, v6_text.find('%'));  // without the interface of a link-local address
   in6_addr v6{};
   if (inet_pton(AF_INET6, v6_text.c_str(), &v6) != 1) return {};
-  return {NetworkOf(v6), number};
+  return {BytesOf(v6), number};
 }
 
 // The system gives out the lowest free number.
@@ -107,7 +107,7 @@ void ConnectionPace::Add(int fd, absl::Time now) {
   ClientAddress client = ClientOf(fd);
   {
     MutexLock lock(mu_);
-    Source& source = SourceOf(client.source, now);
+    Source& source = SourceOf(client.source(), now);
     if (source.waiting.empty() && TakePlace(source, client.port, now)) {
       admitted_.push_back({fd, std::move(client)});
       return;
@@ -119,7 +119,7 @@ void ConnectionPace::Add(int fd, absl::Time now) {
       return;
     }
   }
-  Refuse(fd, client.source, now);
+  Refuse(fd, client.source(), now);
 }
 
 void ConnectionPace::Refuse(int fd, const std::string& source, absl::Time now) {
@@ -153,7 +153,8 @@ absl::Time ConnectionPace::NextTake() const {
 
 bool ConnectionPace::Proved(const ClientAddress& client) {
   MutexLock lock(mu_);
-  const auto found = sources_.find(sources_.contains(client.source) ? client.source : kOthers);
+  auto found = sources_.find(client.source());
+  if (found == sources_.end()) found = sources_.find(kOthers);
   if (found == sources_.end()) return false;
   Source& source = found->second;
   const auto its = std::ranges::find(source.unproven, client.port);

@@ -14,6 +14,7 @@
 // nothing keeps no other client waiting.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -42,8 +43,12 @@ struct PaceLimits {
 
 // The client's end of a connection.
 struct ClientAddress {
-  std::string source;
+  std::string host;  // 4 bytes, also of an IPv4 address on an IPv6 socket, or 16; empty: this host
   uint16_t port = 0;
+
+  // Returns the host, or the network of 64 bits of an IPv6 address.
+  std::string source() const { return host.size() == 16 ? host.substr(0, 8) : host; }
+  auto operator<=>(const ClientAddress&) const = default;
 };
 // Returns the address of the client of a connected socket. All Unix sockets have the same one.
 ClientAddress ClientOf(int fd);

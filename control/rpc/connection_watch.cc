@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/rpc/connection_watch.h"
 
-#include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,8 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "control/sync/clock.h"
 #include "include/status_macros.h"
 
@@ -19,36 +16,6 @@ namespace {
 
 // How often connections are looked at. A peer can send this long beyond its limit.
 constexpr absl::Duration kInterval = absl::Milliseconds(50);
-
-// Returns the peer as "address:port"; an IPv4 address as such, also on an IPv6 socket.
-std::string PeerOf(int fd) {
-  sockaddr_storage at{};
-  socklen_t bytes = sizeof at;
-  char text[INET6_ADDRSTRLEN] = "";
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&at), &bytes) != 0) return "";
-  if (at.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(at);
-    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-    return absl::StrCat(text, ":", ntohs(v4.sin_port));
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(at);
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof text);
-  } else {
-    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-  }
-  return absl::StrCat(text, ":", ntohs(v6.sin6_port));
-}
-
-// Returns gRPC's name of a peer in the form of PeerOf(): without scheme, brackets and zone.
-std::string PeerOf(const std::string& of_grpc) {
-  std::string peer = of_grpc.substr(of_grpc.find(':') + 1);
-  peer = absl::StrReplaceAll(peer, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
-  if (const size_t zone = peer.find('%'); zone != std::string::npos) {
-    peer.erase(zone, peer.rfind(':') - zone);
-  }
-  return peer;
-}
 
 // Returns 0 if it is no socket, or if the kernel has no cookies.
 uint64_t CookieOf(int fd) {
@@ -86,9 +53,9 @@ ConnectionWatch::~ConnectionWatch() {
 
 AcceptLoop::Take ConnectionWatch::Watching(AcceptLoop::Take take) {
   return [this, take = std::move(take)](int fd) {
-    if (const std::string peer = PeerOf(fd); !peer.empty()) {
+    if (const ClientAddress client = ClientOf(fd); !client.host.empty()) {
       MutexLock lock(mu_);
-      unauthenticated_.insert_or_assign(peer, Connection{fd, CookieOf(fd), BootTime()});
+      unauthenticated_.insert_or_assign(client, Connection{fd, CookieOf(fd), BootTime()});
       if (unauthenticated_.size() == 1) changed_.NotifyAll();
     }
     take(fd);
@@ -96,7 +63,7 @@ AcceptLoop::Take ConnectionWatch::Watching(AcceptLoop::Take take) {
 }
 
 void ConnectionWatch::Authenticated(const std::string& peer) {
-  const std::string known = PeerOf(peer);
+  const ClientAddress known = ClientFromGrpc(peer);
   MutexLock lock(mu_);
   unauthenticated_.erase(known);
 }
@@ -113,7 +80,7 @@ void ConnectionWatch::Run() {
 }
 
 // Returns whether the connection is closed. Closes it if it is above a limit.
-bool ConnectionWatch::IsOver(const std::string& peer, const Connection& connection,
+bool ConnectionWatch::IsOver(const ClientAddress& client, const Connection& connection,
                              absl::Time now) const {
   const std::optional<uint64_t> received = ReceivedBytes(connection.fd);
   if (!received.has_value()) return true;
@@ -121,8 +88,9 @@ bool ConnectionWatch::IsOver(const std::string& peer, const Connection& connecti
   if (!too_long && now < connection.since + limits_.time) return false;
   // The number may be another socket's by now. If gRPC closes the socket just after this check,
   // another connection is shut down, whose peer connects again.
-  // A kernel without cookies gives 0 for all sockets, so the peer is compared too.
-  if (CookieOf(connection.fd) != connection.cookie || PeerOf(connection.fd) != peer) return true;
+  // A kernel without cookies gives 0 for all sockets, so the client is compared too.
+  if (CookieOf(connection.fd) != connection.cookie || ClientOf(connection.fd) != client)
+    return true;
   CountRefused(counted_as_, too_long ? Refused::kTooLong : Refused::kTooLate);
   shutdown(connection.fd, SHUT_RDWR);
   return true;

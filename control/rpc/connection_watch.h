@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/observe/connection_pace.h"
 #include "control/observe/refused.h"
 #include "control/rpc/accept_loop.h"
 #include "control/sync/condition.h"
@@ -56,14 +57,14 @@ class ConnectionWatch {
   ConnectionWatch(Port counted_as, ConnectionLimits limits)
       : counted_as_(counted_as), limits_(limits) {}
   void Run();
-  bool IsOver(const std::string& peer, const Connection& connection, absl::Time now) const;
+  bool IsOver(const ClientAddress& client, const Connection& connection, absl::Time now) const;
 
   const Port counted_as_;
   const ConnectionLimits limits_;
   Mutex mu_;
   Condition changed_;
   bool stopping_ GUARDED_BY(mu_) = false;
-  std::map<std::string, Connection> unauthenticated_ GUARDED_BY(mu_);  // by peer, as "address:port"
+  std::map<ClientAddress, Connection> unauthenticated_ GUARDED_BY(mu_);
   Thread thread_;
 };
 
