@@ -21,13 +21,15 @@ namespace penstock {
 namespace {
 
 // How often waiting connections are looked at, unless a client proves itself.
-constexpr absl::Duration kBetweenLooks = absl::Milliseconds(10);
+constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
 constexpr absl::Duration kBetweenEvents = absl::Seconds(1);
 constexpr absl::Duration kBetweenForgetting = absl::Seconds(1);
 // The source that stands for all sources above the limit. No address has this length.
 constexpr char kOthers[] = "others";
 constexpr rlim_t kKeptFree = 64;     // descriptors
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
+// Begins the host of a Unix socket. It is longer than any address.
+constexpr char kProcess[] = "the process with id ";
 
 std::string BytesOf(const in_addr& address) {
   return {reinterpret_cast<const char*>(&address), sizeof address};
@@ -45,10 +47,18 @@ std::string TextOf(const std::string& source) {
   if (source.size() == sizeof(in_addr)) {
     return inet_ntop(AF_INET, source.data(), text, sizeof text);
   }
-  if (source.size() != kNetworkBytes) return "this host";  // over a Unix socket
+  if (source.size() != kNetworkBytes) return source;
   in6_addr network{};
   source.copy(reinterpret_cast<char*>(&network), kNetworkBytes);
   return absl::StrCat(inet_ntop(AF_INET6, &network, text, sizeof text), "/64");
+}
+
+// Returns whether less than a `part`-th of the process's descriptors, and fewer than `most`, are
+// free if `fd` is the newest one. The system gives out the lowest free number.
+bool LeavesFewerThan(rlim_t most, int part, int fd) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  return static_cast<rlim_t>(fd) + std::min(most, limit.rlim_cur / part) >= limit.rlim_cur;
 }
 
 }  // namespace
@@ -60,6 +70,12 @@ ClientAddress ClientOf(int fd) {
   if (address.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
     return {BytesOf(v4.sin_addr), ntohs(v4.sin_port)};
+  }
+  if (address.ss_family == AF_UNIX) {
+    ucred process{};
+    bytes = sizeof process;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &process, &bytes) != 0) return {};
+    return {absl::StrCat(kProcess, process.pid), 0};
   }
   if (address.ss_family != AF_INET6) return {};
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
@@ -86,11 +102,8 @@ ClientAddress ClientFromGrpc(const std::string& text) {
   return {BytesOf(v6), number};
 }
 
-// The system gives out the lowest free number.
 bool IsKeptFree(int fd) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-  return static_cast<rlim_t>(fd) + std::min(kKeptFree, limit.rlim_cur / 4) >= limit.rlim_cur;
+  return LeavesFewerThan(kKeptFree, 4, fd);
 }
 
 ConnectionPace::ConnectionPace(Port counted_as, PaceLimits limits, std::shared_ptr<EventLog> events)
@@ -113,7 +126,7 @@ void ConnectionPace::Add(int fd, absl::Time now) {
       return;
     }
     if (source.waiting.size() < limits_.waiting && waiting_ < limits_.waiting_in_all &&
-        !IsKeptFree(fd)) {
+        !LeavesFewerThan(RLIM_INFINITY, 2, fd)) {
       source.waiting.push_back({fd, std::move(client), now});
       if (waiting_++ == 0) look_at_ = now + kBetweenLooks;
       return;
@@ -153,16 +166,28 @@ absl::Time ConnectionPace::NextTake() const {
 
 bool ConnectionPace::Proved(const ClientAddress& client) {
   MutexLock lock(mu_);
-  auto found = sources_.find(client.source());
-  if (found == sources_.end()) found = sources_.find(kOthers);
-  if (found == sources_.end()) return false;
-  Source& source = found->second;
-  const auto its = std::ranges::find(source.unproven, client.port);
-  if (its == source.unproven.end()) return false;
-  source.unproven.erase(its);
-  if (source.waiting.empty()) return false;
+  Source* source = Find(client);
+  if (source == nullptr) return false;
+  const auto its = std::ranges::find(source->unproven, client.port);
+  if (its == source->unproven.end()) return false;
+  source->unproven.erase(its);
+  if (source->waiting.empty()) return false;
   look_at_ = absl::InfinitePast();
   return true;
+}
+
+void ConnectionPace::Overused(const ClientAddress& client, absl::Time now) {
+  MutexLock lock(mu_);
+  Source* source = Find(client);
+  if (source == nullptr) return;
+  if (source->unproven.size() < limits_.places) source->unproven.resize(limits_.places);
+  source->next_free = std::max(source->next_free, now + limits_.after_overuse);
+}
+
+ConnectionPace::Source* ConnectionPace::Find(const ClientAddress& client) {
+  auto found = sources_.find(client.source());
+  if (found == sources_.end()) found = sources_.find(kOthers);
+  return found == sources_.end() ? nullptr : &found->second;
 }
 
 ConnectionPace::Source& ConnectionPace::SourceOf(const std::string& name, absl::Time now) {

@@ -4,14 +4,15 @@
 // returns, and reports each client that has proved itself.
 //
 // A source is an IPv4 address, or the first half of an IPv6 address, since one host may have all
-// addresses of a network. Each source has a number of places. A connection takes a place. It gives
-// the place back when its client has proved itself; else the place is free again after some time. A
-// connection without a place waits, so honest clients of other sources do not notice. Honest
-// clients of the same source give their places back at once, so any number of them gets in.
+// addresses of a network. Over a Unix socket, a source is a process. Each source has a number of
+// places. A connection takes a place. It gives the place back when its client has proved itself;
+// else the place is free again after some time. A connection without a place waits, so honest
+// clients of other sources do not notice. Honest clients of the same source give their places back
+// at once, so any number of them gets in.
 //
-// A connection costs nothing while it waits except its descriptor, which is not one of those to
-// keep free. It is closed if its client goes away or says nothing for too long. A client that says
-// nothing keeps no other client waiting.
+// A connection costs little while it waits except its descriptor, and waiting connections leave
+// half of the process's descriptors free. It is closed if its client goes away or says nothing for
+// too long. A client that says nothing keeps no other client waiting.
 #pragma once
 
 #include <compare>
@@ -31,29 +32,35 @@
 namespace penstock {
 
 struct PaceLimits {
-  size_t places = 256;  // of one source
+  size_t places = 32;  // of one source
   // The time after which a place is free again: 16 connections per second. A connection that fails
   // costs a server up to 1 ms.
   absl::Duration per_place = absl::Milliseconds(62.5);
-  size_t waiting = 256;          // connections of one source; above this, the newest is closed
-  size_t waiting_in_all = 1024;  // connections of all sources, likewise
-  size_t sources = 4096;         // further sources are treated as a single one
+  // How long a source has no free place after one of its connections was overused.
+  absl::Duration after_overuse = absl::Seconds(2);
+  // Connections of one source; above this, the newest is closed. If fewer could wait, a client that
+  // opens a thousand would come again and again, which costs more than to let them wait.
+  size_t waiting = 1024;
+  size_t waiting_in_all = 2048;                 // connections of all sources, likewise
+  size_t sources = 4096;                        // further sources are treated as a single one
   absl::Duration patience = absl::Seconds(10);  // with a waiting client that says nothing
 };
 
 // The client's end of a connection.
 struct ClientAddress {
-  std::string host;  // 4 bytes, also of an IPv4 address on an IPv6 socket, or 16; empty: this host
-  uint16_t port = 0;
+  // 4 bytes, also of an IPv4 address on an IPv6 socket, or 16. Over a Unix socket, a text with the
+  // number of the process.
+  std::string host;
+  uint16_t port = 0;  // 0 over a Unix socket
 
   // Returns the host, or the network of 64 bits of an IPv6 address.
   std::string source() const { return host.size() == 16 ? host.substr(0, 8) : host; }
   auto operator<=>(const ClientAddress&) const = default;
 };
-// Returns the address of the client of a connected socket. All Unix sockets have the same one.
+// Returns the address of the client of a connected socket.
 ClientAddress ClientOf(int fd);
 // Parses the text that gRPC uses for an address: "ipv4:10.0.0.7:5050" or "ipv6:[::1]:5050", where
-// the brackets may be written as %5B and %5D. Another text gives the address of a Unix socket.
+// the brackets may be written as %5B and %5D. Another text gives an empty address.
 ClientAddress ClientFromGrpc(const std::string& text);
 
 // Returns whether a descriptor with this number is one of those that connections leave free, so
@@ -80,12 +87,16 @@ class ConnectionPace {
   void Add(int fd, absl::Time now);
   // Returns the connections to serve now.
   std::vector<Arrived> Take(absl::Time now);
-  // Returns when Take() must be called again; InfiniteFuture if no connection waits.
+  // Returns when Take() must be called again; InfiniteFuture if no connection waits. A port should
+  // accept no connection until then: to accept those of a flood one by one costs much more than to
+  // accept them together.
   absl::Time NextTake() const;
   // The client of a connection that Take() has returned has proved itself. Returns true if this
   // lets in a connection that waits, so that Take() should be called now. May be called again for
   // the same connection.
   bool Proved(const ClientAddress& client);
+  // A client that has not proved itself has made the server do the work of many connections.
+  void Overused(const ClientAddress& client, absl::Time now);
 
  private:
   struct Waiting {
@@ -94,11 +105,13 @@ class ConnectionPace {
     absl::Time since;
   };
   struct Source {
-    std::deque<uint16_t> unproven;  // ports of connections that have a place, oldest first
-    absl::Time next_free;           // when the oldest place is free again
-    std::deque<Waiting> waiting;    // oldest first
+    // Ports of connections that have a place, oldest first. 0: of a place taken by Overused().
+    std::deque<uint16_t> unproven;
+    absl::Time next_free;         // when the oldest place is free again
+    std::deque<Waiting> waiting;  // oldest first
   };
 
+  Source* Find(const ClientAddress& client) REQUIRES(mu_);
   void Refuse(int fd, const std::string& source, absl::Time now);
   Source& SourceOf(const std::string& name, absl::Time now) REQUIRES(mu_);
   void ForgetIdle(absl::Time now) REQUIRES(mu_);

@@ -25,7 +25,7 @@ namespace {
 // The pause after accept failed for lack of a descriptor or of memory.
 constexpr int kPauseMs = 100;
 // How many connections are accepted from one address before the next address has its turn.
-constexpr int kAcceptsPerTurn = 16;
+constexpr int kAcceptsPerTurn = 256;
 // How many ports are tried if any free port will do. A port that is free at one address of a host
 // may be in use at another one.
 constexpr int kMostPorts = 16;
@@ -107,7 +107,7 @@ absl::StatusOr<Listeners> ListenAtHost(const std::string& host, int port, bool b
 AcceptLoop::AcceptLoop(Port counted_as, PaceLimits pace)
     : counted_as_(counted_as),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      pace_(counted_as, pace) {}
+      pace_(std::make_shared<ConnectionPace>(counted_as, pace)) {}
 
 AcceptLoop::~AcceptLoop() {
   Stop();
@@ -157,7 +157,7 @@ absl::Status AcceptLoop::Start(Take take) {
 }
 
 void AcceptLoop::Proved(const std::string& peer) {
-  if (pace_.Proved(ClientFromGrpc(peer))) eventfd_write(wake_, 1);
+  if (pace_->Proved(ClientFromGrpc(peer))) eventfd_write(wake_, 1);
 }
 
 void AcceptLoop::Stop() {
@@ -166,27 +166,21 @@ void AcceptLoop::Stop() {
 }
 
 void AcceptLoop::Run() {
-  std::vector<pollfd> waits;
+  std::vector<pollfd> waits = {{wake_, POLLIN, 0}};
   for (int fd : listeners_) waits.push_back({fd, POLLIN, 0});
-  waits.push_back({wake_, POLLIN, 0});
   while (!stopping_) {
-    if (poll(waits.data(), waits.size(), WaitMs()) < 0 && errno != EINTR) break;
+    const absl::Time next = pace_->NextTake();
+    const bool together = next != absl::InfiniteFuture();
+    const absl::Duration left = std::max(next - BootTime(), absl::ZeroDuration());
+    const int wait_ms =
+        together ? static_cast<int>(absl::ToInt64Milliseconds(left + absl::Milliseconds(1))) : -1;
+    if (poll(waits.data(), together ? 1 : waits.size(), wait_ms) < 0 && errno != EINTR) break;
     eventfd_t wakes;
     eventfd_read(wake_, &wakes);
-    for (size_t i = 0; i < listeners_.size() && !stopping_; ++i) {
-      if (waits[i].revents != 0) AcceptFrom(waits[i].fd);
-    }
-    for (const ConnectionPace::Arrived& one : pace_.Take(BootTime())) take_(one.fd);
+    for (size_t i = 0; i < listeners_.size() && !stopping_; ++i) AcceptFrom(listeners_[i]);
+    for (const ConnectionPace::Arrived& one : pace_->Take(BootTime())) take_(one.fd);
   }
   for (int fd : std::exchange(listeners_, {})) close(fd);
-}
-
-// Returns for how long poll() may wait for a connection.
-int AcceptLoop::WaitMs() const {
-  const absl::Time next = pace_.NextTake();
-  if (next == absl::InfiniteFuture()) return -1;
-  const absl::Duration left = std::max(next - BootTime(), absl::ZeroDuration());
-  return static_cast<int>(absl::ToInt64Milliseconds(left + absl::Milliseconds(1)));
 }
 
 void AcceptLoop::AcceptFrom(int listener) {
@@ -200,7 +194,7 @@ void AcceptLoop::AcceptFrom(int listener) {
     }
     if (fd < 0) return;
     if (!IsKeptFree(fd)) {
-      pace_.Add(fd, BootTime());
+      pace_->Add(fd, BootTime());
       continue;
     }
     CountRefused(counted_as_, Refused::kTooMany);

@@ -5,7 +5,8 @@
 // The loop keeps some of the process's descriptors free: a connection that would take one of them
 // is closed and counted (control/observe/refused.h). So clients cannot prevent the process from
 // opening files. Connections whose clients do not prove who they are get only so much of gRPC's
-// time (control/observe/connection_pace.h).
+// time (control/observe/connection_pace.h). While such connections wait, new ones are accepted
+// together, every few milliseconds.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -45,6 +46,8 @@ class AcceptLoop {
   int port() const { return port_; }
   // Accepts until Stop(). ResourceExhausted if the process cannot get a thread. Call it once.
   absl::Status Start(Take take);
+  // Decides which connections wait. Never null.
+  const std::shared_ptr<ConnectionPace>& pace() const { return pace_; }
   // A client has proved who it is, on the connection from `peer` (grpc::ServerContext::peer()). Any
   // thread may call it, any number of times for a connection.
   void Proved(const std::string& peer);
@@ -56,12 +59,11 @@ class AcceptLoop {
   absl::Status Bind(const std::string& host, int port);
   void Run();
   void AcceptFrom(int listener);
-  int WaitMs() const;
 
   const Port counted_as_;
   const int wake_;  // an eventfd
   std::atomic<bool> stopping_{false};
-  ConnectionPace pace_;
+  const std::shared_ptr<ConnectionPace> pace_;
   int port_ = 0;
   std::vector<int> listeners_;  // closed by the thread
   Take take_;

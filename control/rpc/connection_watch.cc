@@ -51,7 +51,10 @@ ConnectionWatch::~ConnectionWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-AcceptLoop::Take ConnectionWatch::Watching(AcceptLoop::Take take) {
+AcceptLoop::Take ConnectionWatch::Watching(std::shared_ptr<ConnectionPace> pace,
+                                           AcceptLoop::Take take) {
+  MutexLock lock(mu_);
+  pace_ = std::move(pace);
   return [this, take = std::move(take)](int fd) {
     if (const ClientAddress client = ClientOf(fd); !client.host.empty()) {
       MutexLock lock(mu_);
@@ -74,14 +77,15 @@ void ConnectionWatch::Run() {
     changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !unauthenticated_.empty(); });
     if (changed_.WaitFor(lock, kInterval, [this]() REQUIRES(mu_) { return stopping_; })) return;
     const absl::Time now = BootTime();
-    std::erase_if(unauthenticated_,
-                  [&](const auto& one) { return IsOver(one.first, one.second, now); });
+    std::erase_if(unauthenticated_, [&](const auto& one) REQUIRES(mu_) {
+      return IsOver(one.first, one.second, now);
+    });
   }
 }
 
 // Returns whether the connection is closed. Closes it if it is above a limit.
 bool ConnectionWatch::IsOver(const ClientAddress& client, const Connection& connection,
-                             absl::Time now) const {
+                             absl::Time now) {
   const std::optional<uint64_t> received = ReceivedBytes(connection.fd);
   if (!received.has_value()) return true;
   const bool too_long = *received > limits_.bytes;
@@ -93,6 +97,7 @@ bool ConnectionWatch::IsOver(const ClientAddress& client, const Connection& conn
     return true;
   CountRefused(counted_as_, too_long ? Refused::kTooLong : Refused::kTooLate);
   shutdown(connection.fd, SHUT_RDWR);
+  if (too_long) pace_->Overused(client, now);
   return true;
 }
 

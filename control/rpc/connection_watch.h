@@ -39,9 +39,10 @@ class ConnectionWatch {
   ConnectionWatch(const ConnectionWatch&) = delete;
   ConnectionWatch& operator=(const ConnectionWatch&) = delete;
 
-  // Returns a function that watches a connection and passes it to `take`. This object must outlive
-  // the function's last call.
-  AcceptLoop::Take Watching(AcceptLoop::Take take);
+  // Returns a function that watches a connection and passes it to `take`. `pace`, which is not
+  // null, learns which clients sent too much. Call it once. This object must outlive the function's
+  // last call.
+  AcceptLoop::Take Watching(std::shared_ptr<ConnectionPace> pace, AcceptLoop::Take take);
   // The peer of that connection is authenticated, so its limits end. `peer` is
   // ServerContext::peer().
   void Authenticated(const std::string& peer);
@@ -57,12 +58,14 @@ class ConnectionWatch {
   ConnectionWatch(Port counted_as, ConnectionLimits limits)
       : counted_as_(counted_as), limits_(limits) {}
   void Run();
-  bool IsOver(const ClientAddress& client, const Connection& connection, absl::Time now) const;
+  bool IsOver(const ClientAddress& client, const Connection& connection, absl::Time now)
+      REQUIRES(mu_);
 
   const Port counted_as_;
   const ConnectionLimits limits_;
   Mutex mu_;
   Condition changed_;
+  std::shared_ptr<ConnectionPace> pace_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
   std::map<ClientAddress, Connection> unauthenticated_ GUARDED_BY(mu_);
   Thread thread_;

@@ -18,7 +18,7 @@ inline constexpr uint64_t kMaxHelloBytes = 1 << 20;
 struct UnauthenticatedLimits {
   size_t count = 64;  // above this, the client that has waited longest is dropped
   std::chrono::milliseconds hello_timeout = std::chrono::seconds(10);
-  PaceLimits pace = {};  // of their connections; not for shm
+  PaceLimits pace = {};  // of their connections
 };
 
 }  // namespace penstock::transfer

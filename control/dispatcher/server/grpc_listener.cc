@@ -65,7 +65,7 @@ class GrpcListener final : public Listener {
     SetLimits(bounds_.limits(), builder);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::InternalError("gRPC cannot start a server");
-    return connections_->Start(watch_->Watching(std::move(take)));
+    return connections_->Start(watch_->Watching(connections_->pace(), std::move(take)));
   }
 
   int port() const override { return connections_->port(); }

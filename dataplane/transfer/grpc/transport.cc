@@ -151,8 +151,8 @@ class GrpcListener : public Listener {
     listener->address_ =
         absl::StrCat(options.tls.certificate.empty() ? "" : kTls,
                      control::JoinHostPort(options.host, listener->connections_->port()));
-    RETURN_IF_ERROR(
-        listener->connections_->Start(listener->service_.watch().Watching(std::move(take))));
+    RETURN_IF_ERROR(listener->connections_->Start(
+        listener->service_.watch().Watching(listener->connections_->pace(), std::move(take))));
     return listener;
   }
   ~GrpcListener() override {

@@ -26,7 +26,7 @@ namespace penstock::transfer::shm {
 namespace {
 
 constexpr uint32_t kPacketMagic = 0x314d5350;  // "PSM1", little endian
-constexpr int kBacklog = 128;
+constexpr int kBacklog = SOMAXCONN;
 
 struct Header {
   uint32_t magic;
@@ -87,6 +87,12 @@ absl::StatusOr<PacketSocket> PacketSocket::Connect(std::string_view name) {
         errno == ECONNREFUSED ? std::string("no process is listening there")
                               : absl::StrCat("cannot connect to it: ", std::strerror(errno)));
   }
+  RETURN_IF_ERROR(socket.CheckPeerUser());
+  return socket;
+}
+
+absl::StatusOr<PacketSocket> PacketSocket::OfClient(Descriptor fd) {
+  PacketSocket socket(std::move(fd));
   RETURN_IF_ERROR(socket.CheckPeerUser());
   return socket;
 }
@@ -191,14 +197,10 @@ absl::StatusOr<Descriptor> ListenAt(std::string_view name) {
   return listener;
 }
 
-absl::StatusOr<PacketSocket> AcceptFrom(int listener) {
+absl::StatusOr<Descriptor> AcceptFrom(int listener) {
   while (true) {
-    PacketSocket socket(
-        Descriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-    if (socket.fd() >= 0) {
-      RETURN_IF_ERROR(socket.CheckPeerUser());
-      return socket;
-    }
+    Descriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) return socket;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return absl::ResourceExhaustedError(
           absl::StrCat("cannot accept another connection: ", std::strerror(errno)));

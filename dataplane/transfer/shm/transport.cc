@@ -11,8 +11,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "control/observe/connection_pace.h"
 #include "control/observe/event_log.h"
 #include "control/observe/refused.h"
+#include "control/sync/clock.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "control/sync/random.h"
@@ -61,34 +63,16 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
   }
 
   bool Poll(Loop::Nanoseconds now) override {
-    if (now < try_again_) return false;
-    OnSocket();
+    if (now < accept_at_) return false;
+    AcceptAll();
     return true;
   }
   void OnSocket() override {
-    const bool retried = std::exchange(try_again_, Loop::kNever) != Loop::kNever;
-    while (!closing_) {
-      absl::StatusOr<PacketSocket> socket = AcceptFrom(socket_.get());
-      if (absl::IsNotFound(socket.status())) return;
-      if (absl::IsResourceExhausted(socket.status())) {
-        if (!retried) {
-          StderrEventLog()->Write(
-              {"clients_wait", {{"reason", std::string(socket.status().message())}}});
-        }
-        CountRefused(Port::kShm, Refused::kTooMany);
-        try_again_ = Loop::Now() + kAcceptPause;
-        return;
-      }
-      if (socket.ok()) {
-        LetIn(*std::move(socket));
-      } else {  // it belongs to a different user
-        CountRefused(Port::kShm, Refused::kUnauthenticated);
-      }
-    }
+    if (accept_at_ == Loop::kNever) AcceptAll();
   }
   void OnPeerEnd() override {}
   void SetSleeps(bool) override {}
-  Loop::Nanoseconds deadline() const override { return try_again_; }
+  Loop::Nanoseconds deadline() const override { return accept_at_; }
   bool over() const override { return closing_; }
   void OnDropped() override {
     socket_.Reset();
@@ -100,8 +84,45 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
   }
 
  private:
-  void LetIn(PacketSocket socket) {
-    auto end = std::make_shared<SendEnd>(loop_, std::move(socket), accept_);
+  void AcceptAll() {
+    const absl::Status none = AcceptClients();
+    for (const ConnectionPace::Arrived& one : pace_.Take(BootTime())) {
+      absl::StatusOr<PacketSocket> socket = PacketSocket::OfClient(Descriptor(one.fd));
+      if (socket.ok()) {
+        LetIn(*std::move(socket), one.client);
+      } else {  // it belongs to a different user
+        CountRefused(Port::kShm, Refused::kUnauthenticated);
+      }
+    }
+    const bool lacked = std::exchange(lacks_descriptors_, absl::IsResourceExhausted(none));
+    accept_at_ = NextAccept();
+    if (!lacks_descriptors_) return;
+    CountRefused(Port::kShm, Refused::kTooMany);
+    if (lacked) return;
+    StderrEventLog()->Write({"clients_wait", {{"reason", std::string(none.message())}}});
+  }
+  Loop::Nanoseconds NextAccept() const {
+    if (lacks_descriptors_) return Loop::Now() + kAcceptPause;
+    const absl::Time next = pace_.NextTake();
+    if (next == absl::InfiniteFuture()) return Loop::kNever;
+    return Loop::Now() + absl::ToInt64Nanoseconds(next - BootTime());
+  }
+  // Passes all clients that are queued to the pace. Returns why there is no other one.
+  absl::Status AcceptClients() {
+    while (!closing_) {
+      ASSIGN_OR_RETURN(Descriptor socket, AcceptFrom(socket_.get()));
+      pace_.Add(socket.Release(), BootTime());
+    }
+    return absl::OkStatus();
+  }
+  void LetIn(PacketSocket socket, const ClientAddress& client) {
+    const auto accept = [self = shared_from_this(), client](const Hello& hello,
+                                                            std::shared_ptr<SendLink> link) {
+      auto events = self->accept_(hello, std::move(link));
+      if (events.ok() && self->pace_.Proved(client)) self->accept_at_ = Loop::Now();
+      return events;
+    };
+    auto end = std::make_shared<SendEnd>(loop_, std::move(socket), accept);
     end->on_over = [acceptor = shared_from_this(), over = end.get()] { acceptor->Forget(over); };
     {
       MutexLock lock(mu_);
@@ -130,7 +151,10 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
   Descriptor socket_;
   const Listener::Accept accept_;
   std::atomic<bool> closing_{false};
-  Loop::Nanoseconds try_again_ = Loop::kNever;  // used by the serving thread only
+  // Used by the serving thread only.
+  ConnectionPace pace_{Port::kShm};
+  Loop::Nanoseconds accept_at_ = Loop::kNever;  // until then clients are not accepted one by one
+  bool lacks_descriptors_ = false;
 
   Mutex mu_;
   Condition changed_;

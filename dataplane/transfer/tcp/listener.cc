@@ -88,10 +88,17 @@ class Acceptor : public Loop::Member,
     for (ConnectionPace::Arrived& one : pace_.Take(BootTime())) {
       Begin(Socket(one.fd), std::move(one.client));
     }
-    if (const absl::Time next = pace_.NextTake(); next != absl::InfiniteFuture()) {
-      const auto left = absl::ToChronoNanoseconds(next - BootTime());
-      loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + left);
-    }
+    const absl::Time next = pace_.NextTake();
+    if (next == absl::InfiniteFuture()) return Watch();
+    // Until then the port is not watched, so connections are accepted together.
+    if (std::exchange(watched_, false)) loop_->Remove(socket_, *this);
+    const auto left = absl::ToChronoNanoseconds(next - BootTime());
+    loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + left);
+  }
+  void Watch() {
+    if (watched_) return;
+    watched_ = loop_->Add(socket_, shared_from_this()).ok();
+    if (!watched_) loop_->SetDeadline(shared_from_this(), Loop::Clock::now() + kAcceptPause);
   }
   void OnDeadline() override { OnReady(0); }
   bool is_link() const override { return false; }
@@ -164,6 +171,7 @@ class Acceptor : public Loop::Member,
   const UnauthenticatedLimits limits_;
   // Used only by the thread that serves the loop.
   ConnectionPace pace_{Port::kTcp, limits_.pace};
+  bool watched_ = true;
   std::vector<Unauthenticated> unauthenticated_;  // oldest first
   // Indexed by the number of a further connection.
   std::vector<std::shared_ptr<Loop>> stripe_loops_;

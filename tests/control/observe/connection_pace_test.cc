@@ -68,10 +68,14 @@ class ConnectionPaceTest : public testing::Test {
   std::vector<int> clients_;
   std::vector<ConnectionPace::Arrived> served_;
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
-  ConnectionPace pace_{
-      Port::kTcp,
-      {.places = 3, .per_place = absl::Seconds(1), .waiting = 2, .waiting_in_all = 3, .sources = 4},
-      events_};
+  ConnectionPace pace_{Port::kTcp,
+                       {.places = 3,
+                        .per_place = absl::Seconds(1),
+                        .after_overuse = absl::Seconds(5),
+                        .waiting = 2,
+                        .waiting_in_all = 3,
+                        .sources = 4},
+                       events_};
 };
 
 TEST_F(ConnectionPaceTest, ServesStrangersAtItsPace) {
@@ -181,6 +185,26 @@ TEST_F(ConnectionPaceTest, SilentClientsKeepNobodyWaitingAndAreClosed) {
   EXPECT_EQ(Served(kStart + absl::Seconds(10)), 0u);
   EXPECT_TRUE(IsClosed(silent));
   EXPECT_EQ(RefusedSoFar("tcp", "too_late"), late + 1);
+}
+
+TEST_F(ConnectionPaceTest, ASourceHasNoPlaceForAWhileAfterAnOverusedConnection) {
+  Connect(kStart);
+  Connect(kStart, 2);
+  EXPECT_EQ(Served(kStart), 2u);
+  pace_.Overused(served_.front().client, kStart);
+  Connect(kStart + absl::Seconds(1));
+  Connect(kStart + absl::Seconds(1), 2);
+  EXPECT_EQ(Served(kStart + absl::Seconds(1)), 1u) << "of the other source";
+  EXPECT_EQ(Served(kStart + absl::Seconds(4.9)), 0u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(5)), 1u);
+  EXPECT_EQ(served_.back().client.source(), served_.front().client.source());
+}
+
+TEST(ClientAddress, OfAUnixSocketIsTheProcess) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  EXPECT_EQ(ClientOf(ends[0]).source(), "the process with id " + std::to_string(getpid()));
+  for (int fd : ends) close(fd);
 }
 
 TEST_F(ConnectionPaceTest, SourcesAboveTheLimitShareTheirPlaces) {

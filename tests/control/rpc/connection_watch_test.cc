@@ -32,7 +32,7 @@ class ConnectionWatchTest : public testing::Test {
       ++num_accepted_;
       num_accepted_.notify_one();
     };
-    ASSERT_TRUE(loop_->Start(watch_->Watching(keep)).ok());
+    ASSERT_TRUE(loop_->Start(watch_->Watching(loop_->pace(), keep)).ok());
   }
   ~ConnectionWatchTest() override {
     loop_.reset();

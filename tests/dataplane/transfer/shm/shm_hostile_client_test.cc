@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "dataplane/element/block.h"
 #include "dataplane/memory/shared_pool.h"
@@ -22,6 +23,7 @@
 #include "dataplane/transfer/shm/word.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/observe/count_refused.h"
 #include "tests/dataplane/transfer/ends.h"
 #include "tests/dataplane/transfer/shm/shm_blob.h"
 #include "tests/dataplane/transfer/shm/shm_by_hand.h"
@@ -162,6 +164,19 @@ TEST_F(HostileClient, ASlotReturnedWithItsReceiptServesAWaitingElement) {
   full = true;  // both slots are in use
   Grant();
   EXPECT_EQ(SlotOf(NextWord()).slot, first.slot);
+}
+
+TEST_F(HostileClient, SilentConnectionsOfAProcessWaitAndKeepNobodyOut) {
+  const int64_t refused = RefusedSoFar("shm", "too_many");
+  std::vector<PacketSocket> silent;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(*PacketSocket::Connect("penstock-" + worker_.address()));
+  }
+  const PacketSocket speaks = *PacketSocket::Connect("penstock-" + worker_.address());
+  ASSERT_TRUE(speaks.Send(PacketKind::kRing).ok());
+  EXPECT_EQ(Await(speaks).kind, PacketKind::kClosed) << "no greeting";
+  EXPECT_EQ(RefusedSoFar("shm", "too_many"), refused) << "a client without a greeting was dropped";
+  EXPECT_NE(Get(), 0u);
 }
 
 TEST_F(HostileClient, ASlotThatIsNotThereEndsTheLink) {
