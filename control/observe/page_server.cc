@@ -41,6 +41,9 @@ using Text = PageMaker::Text;
 
 // The pause after a connection could not be accepted, perhaps because no descriptor is free.
 constexpr std::chrono::milliseconds kPause(100);
+// The pause while a further connection would take the place of another one. To accept the
+// connections of a flood one by one costs much more than to accept them together.
+constexpr std::chrono::milliseconds kPauseIfFull(20);
 // How many connections are accepted before the existing ones are served, so that a request that has
 // arrived is read before its connection could be closed as the oldest.
 constexpr int kAcceptsPerTurn = 16;
@@ -250,24 +253,31 @@ class Server final : public PageServer {
       const int fd =
           accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-        return AcceptLater();
+        CountRefused(Port::kPages, Refused::kTooMany);
+        return AcceptAfter(kPause);
       }
-      if (fd < 0) break;
+      if (fd < 0) return AcceptNext();
       Error error;
       tcp::socket socket(context_);
       socket.assign(protocol_, fd, error);
       if (error) {
         close(fd);
-        return AcceptLater();
+        CountRefused(Port::kPages, Refused::kTooMany);
+        return AcceptAfter(kPause);
       }
       Serve(std::move(socket));
     }
     Accept();
   }
 
-  void AcceptLater() {
-    CountRefused(Port::kPages, Refused::kTooMany);
-    pause_.expires_after(kPause);
+  // Waits for a connection, now that none waits.
+  void AcceptNext() {
+    if (connections_.size() == limits_.connections) return AcceptAfter(kPauseIfFull);
+    Accept();
+  }
+
+  void AcceptAfter(std::chrono::milliseconds pause) {
+    pause_.expires_after(pause);
     pause_.async_wait([this](Error error) {
       if (!error) Accept();
     });
