@@ -25,9 +25,11 @@ def random_frames(run):
             peer.recv(100)
 
 
-@attack("grpc")
+@attack("grpc", bound_mib=600)
 def frame_floods(run):
-    """Streams that are opened and reset at once; pings, settings, and header blocks that never end, without a pause."""
+    """Streams that are opened and reset at once; pings, settings, and header blocks that never end, without a pause.
+
+    600 MiB: 32 strangers, 192 KiB each, of which a byte that opens a stream costs gRPC up to 100."""
     call = http2.call_headers("/penstock.control.wire.Dispatcher/GetVersion")
     while not run.over():
         kind = run.rng.randrange(4)

@@ -7,6 +7,7 @@
 #include <google/protobuf/message.h>
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -55,6 +56,8 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
   }
 
   std::string peer() const { return context_->peer(); }
+  // Returns whether nobody waits for the answer, so that it need not be made. Any thread.
+  bool is_cancelled() const { return cancelled_; }
 
   void Refuse(const absl::Status&) override { Cancel(); }  // its answer is on its way
   void Cancel() override { context_->TryCancel(); }
@@ -66,9 +69,11 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
  private:
   void OnReadDone(bool ok) override {
     if (!ok) return FinishWith(absl::InvalidArgumentError("the call came without a request"));
+    if (cancelled_) return FinishWith(absl::CancelledError("the caller does not wait"));
     bounds_->Request(*this, request_.Length());
     handler_(this, *caller_, &request_);
   }
+  void OnCancel() override { cancelled_ = true; }
   void OnDone() override {
     bounds_->Remove(*this);
     delete this;
@@ -84,6 +89,7 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
   const Handler& handler_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer answer_;
+  std::atomic<bool> cancelled_{false};
   mutable Mutex mu_;
   absl::Time answered_ GUARDED_BY(mu_) = absl::InfiniteFuture();
 };
