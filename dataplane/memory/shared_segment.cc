@@ -18,6 +18,7 @@
 #include "dataplane/element/block.h"
 #include "dataplane/memory/huge_pages.h"
 #include "dataplane/memory/numa.h"
+#include "dataplane/memory/shared_limit.h"
 #include "dataplane/memory/usable_memory.h"
 #include "include/status_macros.h"
 
