@@ -47,18 +47,17 @@ std::string TextOf(const std::string& source) {
   if (source.size() == sizeof(in_addr)) {
     return inet_ntop(AF_INET, source.data(), text, sizeof text);
   }
+  if (source.empty()) return "unknown";  // the client has gone
   if (source.size() != kNetworkBytes) return source;
   in6_addr network{};
   source.copy(reinterpret_cast<char*>(&network), kNetworkBytes);
   return absl::StrCat(inet_ntop(AF_INET6, &network, text, sizeof text), "/64");
 }
 
-// Returns whether less than a `part`-th of the process's descriptors, and fewer than `most`, are
-// free if `fd` is the newest one. The system gives out the lowest free number.
-bool LeavesFewerThan(rlim_t most, int part, int fd) {
+// Returns how many descriptors the process may have.
+rlim_t MostDescriptors() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-  return static_cast<rlim_t>(fd) + std::min(most, limit.rlim_cur / part) >= limit.rlim_cur;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
 }  // namespace
@@ -103,7 +102,10 @@ ClientAddress ClientFromGrpc(const std::string& text) {
 }
 
 bool IsKeptFree(int fd) {
-  return LeavesFewerThan(kKeptFree, 4, fd);
+  const rlim_t most = MostDescriptors();
+  if (most == RLIM_INFINITY) return false;
+  // The system gives out the lowest free number.
+  return static_cast<rlim_t>(fd) + std::min(kKeptFree, most / 4) >= most;
 }
 
 ConnectionPace::ConnectionPace(Port counted_as, PaceLimits limits, std::shared_ptr<EventLog> events)
@@ -126,7 +128,7 @@ void ConnectionPace::Add(int fd, absl::Time now) {
       return;
     }
     if (source.waiting.size() < limits_.waiting && waiting_ < limits_.waiting_in_all &&
-        !LeavesFewerThan(RLIM_INFINITY, 2, fd)) {
+        waiting_ < MostDescriptors() / 2 && !IsKeptFree(fd)) {
       source.waiting.push_back({fd, std::move(client), now});
       if (waiting_++ == 0) look_at_ = now + kBetweenLooks;
       return;
@@ -166,28 +168,23 @@ absl::Time ConnectionPace::NextTake() const {
 
 bool ConnectionPace::Proved(const ClientAddress& client) {
   MutexLock lock(mu_);
-  Source* source = Find(client);
-  if (source == nullptr) return false;
-  const auto its = std::ranges::find(source->unproven, client.port);
-  if (its == source->unproven.end()) return false;
-  source->unproven.erase(its);
-  if (source->waiting.empty()) return false;
+  auto found = sources_.find(client.source());
+  if (found == sources_.end()) found = sources_.find(kOthers);
+  if (found == sources_.end()) return false;
+  Source& source = found->second;
+  const auto its = std::ranges::find(source.unproven, client.port);
+  if (its == source.unproven.end()) return false;
+  source.unproven.erase(its);
+  if (source.waiting.empty()) return false;
   look_at_ = absl::InfinitePast();
   return true;
 }
 
 void ConnectionPace::Overused(const ClientAddress& client, absl::Time now) {
   MutexLock lock(mu_);
-  Source* source = Find(client);
-  if (source == nullptr) return;
-  if (source->unproven.size() < limits_.places) source->unproven.resize(limits_.places);
-  source->next_free = std::max(source->next_free, now + limits_.after_overuse);
-}
-
-ConnectionPace::Source* ConnectionPace::Find(const ClientAddress& client) {
-  auto found = sources_.find(client.source());
-  if (found == sources_.end()) found = sources_.find(kOthers);
-  return found == sources_.end() ? nullptr : &found->second;
+  Source& source = SourceOf(client.source(), now);
+  if (source.unproven.size() < limits_.places) source.unproven.resize(limits_.places);
+  source.next_free = std::max(source.next_free, now + limits_.after_overuse);
 }
 
 ConnectionPace::Source& ConnectionPace::SourceOf(const std::string& name, absl::Time now) {
@@ -226,20 +223,21 @@ bool ConnectionPace::TakePlace(Source& source, uint16_t port, absl::Time now) co
   return true;
 }
 
-// Drops the connections that have ended, and admits those whose clients have said something.
+// Drops the connections that have ended, and admits those whose clients have said something. The
+// newest is first, since honest clients of an attacker's address give up soon, and come again.
 void ConnectionPace::Look(Source& source, absl::Time now) {
   std::vector<pollfd> looks;
   for (const Waiting& one : source.waiting) looks.push_back({one.fd, POLLIN | POLLRDHUP, 0});
   poll(looks.data(), looks.size(), 0);
   std::deque<Waiting> stay;
-  for (size_t i = 0; i < looks.size(); ++i) {
+  for (size_t i = looks.size(); i-- > 0;) {
     Waiting& one = source.waiting[i];
     if (Leaves(one, looks[i].revents, now)) {
       close(one.fd);
     } else if (looks[i].revents != 0 && TakePlace(source, one.client.port, now)) {
       admitted_.push_back({one.fd, std::move(one.client)});
     } else {
-      stay.push_back(std::move(one));
+      stay.push_front(std::move(one));
     }
   }
   waiting_ -= source.waiting.size() - stay.size();

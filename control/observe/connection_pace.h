@@ -6,13 +6,13 @@
 // A source is an IPv4 address, or the first half of an IPv6 address, since one host may have all
 // addresses of a network. Over a Unix socket, a source is a process. Each source has a number of
 // places. A connection takes a place. It gives the place back when its client has proved itself;
-// else the place is free again after some time. A connection without a place waits, so honest
-// clients of other sources do not notice. Honest clients of the same source give their places back
-// at once, so any number of them gets in.
+// else the place is free again after some time. A connection without a place waits. Clients of
+// other sources wait 50 ms at most. Honest clients of the same source give their places back at
+// once, so any number of them gets in.
 //
-// A connection costs little while it waits except its descriptor, and waiting connections leave
-// half of the process's descriptors free. It is closed if its client goes away or says nothing for
-// too long. A client that says nothing keeps no other client waiting.
+// A connection costs little while it waits except its descriptor. Waiting connections have half of
+// the process's descriptors at most. A waiting connection is closed if its client goes away or says
+// nothing for too long. A client that says nothing keeps no other client waiting.
 #pragma once
 
 #include <compare>
@@ -93,7 +93,7 @@ class ConnectionPace {
   absl::Time NextTake() const;
   // The client of a connection that Take() has returned has proved itself. Returns true if this
   // lets in a connection that waits, so that Take() should be called now. May be called again for
-  // the same connection.
+  // the same connection, except over a Unix socket.
   bool Proved(const ClientAddress& client);
   // A client that has not proved itself has made the server do the work of many connections.
   void Overused(const ClientAddress& client, absl::Time now);
@@ -105,13 +105,13 @@ class ConnectionPace {
     absl::Time since;
   };
   struct Source {
-    // Ports of connections that have a place, oldest first. 0: of a place taken by Overused().
+    // Ports of connections that have a place, oldest first. 0: over a Unix socket, or a place that
+    // Overused() took.
     std::deque<uint16_t> unproven;
     absl::Time next_free;         // when the oldest place is free again
     std::deque<Waiting> waiting;  // oldest first
   };
 
-  Source* Find(const ClientAddress& client) REQUIRES(mu_);
   void Refuse(int fd, const std::string& source, absl::Time now);
   Source& SourceOf(const std::string& name, absl::Time now) REQUIRES(mu_);
   void ForgetIdle(absl::Time now) REQUIRES(mu_);

@@ -168,31 +168,37 @@ void AcceptLoop::Stop() {
 void AcceptLoop::Run() {
   std::vector<pollfd> waits = {{wake_, POLLIN, 0}};
   for (int fd : listeners_) waits.push_back({fd, POLLIN, 0});
+  bool more = false;
   while (!stopping_) {
     const absl::Time next = pace_->NextTake();
     const bool together = next != absl::InfiniteFuture();
-    const absl::Duration left = std::max(next - BootTime(), absl::ZeroDuration());
-    const int wait_ms =
-        together ? static_cast<int>(absl::ToInt64Milliseconds(left + absl::Milliseconds(1))) : -1;
-    if (poll(waits.data(), together ? 1 : waits.size(), wait_ms) < 0 && errno != EINTR) break;
+    if (together && !more) {
+      const absl::Duration left = std::max(next - BootTime(), absl::ZeroDuration());
+      poll(waits.data(), 1, static_cast<int>(absl::ToInt64Milliseconds(left) + 1));
+    }
+    if (poll(waits.data(), waits.size(), together ? 0 : -1) < 0 && errno != EINTR) break;
     eventfd_t wakes;
     eventfd_read(wake_, &wakes);
-    for (size_t i = 0; i < listeners_.size() && !stopping_; ++i) AcceptFrom(listeners_[i]);
+    more = false;
+    for (size_t i = 1; i < waits.size() && !stopping_; ++i) {
+      if (waits[i].revents != 0 && AcceptFrom(waits[i].fd)) more = true;
+    }
     for (const ConnectionPace::Arrived& one : pace_->Take(BootTime())) take_(one.fd);
   }
   for (int fd : std::exchange(listeners_, {})) close(fd);
 }
 
-void AcceptLoop::AcceptFrom(int listener) {
+// Returns whether more connections may be queued.
+bool AcceptLoop::AcceptFrom(int listener) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
       CountRefused(counted_as_, Refused::kTooMany);
       pollfd wake = {wake_, POLLIN, 0};
       poll(&wake, 1, kPauseMs);
-      return;
+      return false;
     }
-    if (fd < 0) return;
+    if (fd < 0) return false;
     if (!IsKeptFree(fd)) {
       pace_->Add(fd, BootTime());
       continue;
@@ -200,6 +206,7 @@ void AcceptLoop::AcceptFrom(int listener) {
     CountRefused(counted_as_, Refused::kTooMany);
     close(fd);
   }
+  return true;
 }
 
 }  // namespace penstock::control

@@ -6,7 +6,7 @@
 // is closed and counted (control/observe/refused.h). So clients cannot prevent the process from
 // opening files. Connections whose clients do not prove who they are get only so much of gRPC's
 // time (control/observe/connection_pace.h). While such connections wait, new ones are accepted
-// together, every few milliseconds.
+// together, every 50 ms.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -58,7 +58,7 @@ class AcceptLoop {
   AcceptLoop(Port counted_as, PaceLimits pace);
   absl::Status Bind(const std::string& host, int port);
   void Run();
-  void AcceptFrom(int listener);
+  bool AcceptFrom(int listener);
 
   const Port counted_as_;
   const int wake_;  // an eventfd

@@ -29,7 +29,8 @@ def random_frames(run):
 def frame_floods(run):
     """Streams that are opened and reset at once; pings, settings, and header blocks that never end, without a pause.
 
-    600 MiB: 32 strangers, 192 KiB each, of which a byte that opens a stream costs gRPC up to 100."""
+    600 MiB: 32 strangers, 192 KiB each, of which a byte that opens a stream costs gRPC up to 100. A longer attack may have more
+    (docs/security.md)."""
     call = http2.call_headers("/penstock.control.wire.Dispatcher/GetVersion")
     while not run.over():
         kind = run.rng.randrange(4)

@@ -91,12 +91,6 @@ absl::StatusOr<PacketSocket> PacketSocket::Connect(std::string_view name) {
   return socket;
 }
 
-absl::StatusOr<PacketSocket> PacketSocket::OfClient(Descriptor fd) {
-  PacketSocket socket(std::move(fd));
-  RETURN_IF_ERROR(socket.CheckPeerUser());
-  return socket;
-}
-
 absl::Status PacketSocket::CheckPeerUser() const {
   ucred peer{};
   socklen_t bytes = sizeof(peer);
@@ -197,10 +191,14 @@ absl::StatusOr<Descriptor> ListenAt(std::string_view name) {
   return listener;
 }
 
-absl::StatusOr<Descriptor> AcceptFrom(int listener) {
+absl::StatusOr<PacketSocket> AcceptFrom(int listener) {
   while (true) {
-    Descriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket) return socket;
+    PacketSocket socket(
+        Descriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+    if (socket.fd() >= 0) {
+      RETURN_IF_ERROR(socket.CheckPeerUser());
+      return socket;
+    }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return absl::ResourceExhaustedError(
           absl::StrCat("cannot accept another connection: ", std::strerror(errno)));

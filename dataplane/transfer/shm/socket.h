@@ -69,14 +69,13 @@ class PacketSocket {
  public:
   PacketSocket() = default;
   explicit PacketSocket(Descriptor fd) : fd_(std::move(fd)) {}
-  // Takes over the socket of a client. PermissionDenied if the client belongs to a different user.
-  static absl::StatusOr<PacketSocket> OfClient(Descriptor fd);
 
   // Connects to the socket with that name. Unavailable if nothing listens there, PermissionDenied
   // if the process belongs to a different user.
   static absl::StatusOr<PacketSocket> Connect(std::string_view name);
 
   int fd() const { return fd_.get(); }
+  Descriptor Release() && { return std::move(fd_); }
   // Unavailable if the other side is gone or does not read.
   absl::Status Send(PacketKind kind, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
                     std::string_view text = {}, std::initializer_list<int> descriptors = {}) const;
@@ -87,17 +86,17 @@ class PacketSocket {
   // Returns a descriptor that becomes readable when the other process ends, even if a child of that
   // process keeps the socket; empty if the system has no such descriptor.
   Descriptor OpenPeerPidfd() const;
-
- private:
   absl::Status CheckPeerUser() const;
 
+ private:
   Descriptor fd_;
 };
 
 // Returns a socket that listens under the name `name`.
 absl::StatusOr<Descriptor> ListenAt(std::string_view name);
-// Returns the socket of the next client. NotFound if there is none. ResourceExhausted if this
-// process or machine has no descriptor or memory for it; the client then stays queued.
-absl::StatusOr<Descriptor> AcceptFrom(int listener);
+// Returns the next connection, from a process of the same user. NotFound if there is none.
+// ResourceExhausted if this process or machine has no descriptor or memory for the connection,
+// which then stays queued. PermissionDenied for another user's connection, which is closed.
+absl::StatusOr<PacketSocket> AcceptFrom(int listener);
 
 }  // namespace penstock::transfer::shm

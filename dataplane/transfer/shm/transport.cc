@@ -32,6 +32,8 @@ namespace {
 constexpr char kScheme[] = "shm:";
 // The pause after an attempt to accept a connection failed for lack of a descriptor.
 constexpr Loop::Nanoseconds kAcceptPause = 100'000'000;
+// How many connections are accepted before the links are served.
+constexpr int kAcceptsPerTurn = 256;
 
 // The part of a listener that the loop serves.
 class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<ShmAcceptor> {
@@ -87,31 +89,35 @@ class ShmAcceptor : public Loop::Member, public std::enable_shared_from_this<Shm
   void AcceptAll() {
     const absl::Status none = AcceptClients();
     for (const ConnectionPace::Arrived& one : pace_.Take(BootTime())) {
-      absl::StatusOr<PacketSocket> socket = PacketSocket::OfClient(Descriptor(one.fd));
-      if (socket.ok()) {
-        LetIn(*std::move(socket), one.client);
-      } else {  // it belongs to a different user
-        CountRefused(Port::kShm, Refused::kUnauthenticated);
-      }
+      LetIn(PacketSocket(Descriptor(one.fd)), one.client);
     }
     const bool lacked = std::exchange(lacks_descriptors_, absl::IsResourceExhausted(none));
-    accept_at_ = NextAccept();
+    accept_at_ = NextAccept(none.ok());
     if (!lacks_descriptors_) return;
     CountRefused(Port::kShm, Refused::kTooMany);
     if (lacked) return;
     StderrEventLog()->Write({"clients_wait", {{"reason", std::string(none.message())}}});
   }
-  Loop::Nanoseconds NextAccept() const {
+  // `more`: clients may be queued.
+  Loop::Nanoseconds NextAccept(bool more) const {
     if (lacks_descriptors_) return Loop::Now() + kAcceptPause;
+    if (more) return Loop::Now();
     const absl::Time next = pace_.NextTake();
     if (next == absl::InfiniteFuture()) return Loop::kNever;
     return Loop::Now() + absl::ToInt64Nanoseconds(next - BootTime());
   }
-  // Passes all clients that are queued to the pace. Returns why there is no other one.
+  // Passes clients that are queued to the pace. Returns why there is no other one; OK if there may
+  // be more.
   absl::Status AcceptClients() {
-    while (!closing_) {
-      ASSIGN_OR_RETURN(Descriptor socket, AcceptFrom(socket_.get()));
-      pace_.Add(socket.Release(), BootTime());
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      absl::StatusOr<PacketSocket> socket = AcceptFrom(socket_.get());
+      if (socket.ok()) {
+        pace_.Add((*std::move(socket)).Release().Release(), BootTime());
+      } else if (absl::IsPermissionDenied(socket.status())) {  // it belongs to a different user
+        CountRefused(Port::kShm, Refused::kUnauthenticated);
+      } else {
+        return socket.status();
+      }
     }
     return absl::OkStatus();
   }

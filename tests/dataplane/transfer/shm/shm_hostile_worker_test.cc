@@ -41,12 +41,12 @@ class HostileWorker : public testing::Test {
     options.hello.token = "sesame";
     options.spec = BlobSpec();
     link_ = *(*FindTransport("shm"))->Dial(kAddress, std::move(options), client_);
-    absl::StatusOr<Descriptor> accepted = absl::NotFoundError("");
+    absl::StatusOr<PacketSocket> accepted = absl::NotFoundError("");
     ASSERT_TRUE(Eventually([&] {
       accepted = AcceptFrom(listener_.get());
       return !absl::IsNotFound(accepted.status());
     }));
-    socket_ = *PacketSocket::OfClient(*std::move(accepted));
+    socket_ = *std::move(accepted);
     Packet greeting = Await(socket_);
     ASSERT_EQ(greeting.kind, PacketKind::kGreeting);
     channel_.emplace(*SharedSegment::Open(greeting.descriptors[0],
