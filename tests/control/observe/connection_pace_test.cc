@@ -100,6 +100,17 @@ TEST_F(ConnectionPaceTest, APlaceIsFreeAtOnceWhenItsClientProvesItself) {
   EXPECT_EQ(Served(kStart), 1u);
 }
 
+TEST_F(ConnectionPaceTest, TheNewestOfThoseThatWaitIsServedFirst) {
+  for (int i = 0; i < 4; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  Connect(kStart);
+  EXPECT_EQ(Served(kStart + absl::Seconds(1)), 1u);
+  sockaddr_in of_client{};
+  socklen_t bytes = sizeof of_client;
+  getsockname(clients_.back(), reinterpret_cast<sockaddr*>(&of_client), &bytes);
+  EXPECT_EQ(served_.back().client.port, ntohs(of_client.sin_port));
+}
+
 TEST_F(ConnectionPaceTest, AClientGivesOnlyItsOwnPlaceBack) {
   for (int i = 0; i < 5; ++i) Connect(kStart);
   EXPECT_EQ(Served(kStart), 3u);
