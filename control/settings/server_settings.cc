@@ -147,6 +147,9 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
        "Maximum bytes that pipelines hold, ready or in progress, beyond their minimum; 0 means a "
        "quarter "
        "of the memory that the process may use."},
+      {"buffer-budget-bytes", &config.buffer_budget_bytes,
+       "Maximum bytes of the elements that transforms keep, as Shuffle, Cache and windows do; 0 "
+       "means three quarters of the memory that the process may use."},
       {"cross-trainer-cache-size-bytes", &config.cross_trainer_cache_size_bytes,
        "Maximum bytes of elements in each window that trainers share; 0 means an eighth of the "
        "memory that the process may use, at most 10 GiB."},

@@ -155,6 +155,7 @@ absl::Status PartitionRunner::Replay() {
   }
   const Dataset& dataset = definition->dataset;
   OutputPool output(*sink_, *context_->pool);
+  BufferAccount buffers(context_->buffers);
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
@@ -176,6 +177,7 @@ absl::Status PartitionRunner::Replay() {
       .stop = stop_.get_token(),
       .profile = definition->profile.get(),
       .read_ahead = context_->read_ahead.has_value() ? &*context_->read_ahead : nullptr,
+      .buffers = &buffers,
       .python = context_->python};
   ASSIGN_OR_RETURN(std::unique_ptr<NodeIterator> iterator, BuildIterator(dataset, context));
   if (by_element) iterator = ShardOfIterator(std::move(iterator), shard.count, shard.index);

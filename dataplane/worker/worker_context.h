@@ -11,6 +11,7 @@
 #include "control/env/files.h"
 #include "control/protocol/worker_messages.h"
 #include "control/sync/mutex.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/read_ahead.h"
 #include "dataplane/dataset/expr/python_host.h"
 #include "dataplane/memory/pool.h"
@@ -24,10 +25,11 @@ namespace penstock::worker {
 
 struct WorkerContextOptions {
   int permits = 1;
-  int threads = 0;                   // threads of parallel nodes; 0: one per core
-  int64_t budget_bytes = 256 << 20;  // for all elements in transit to clients
-  int64_t ram_budget_bytes = 0;      // for read-ahead (read_ahead.h); 0: the process's limit
-  int64_t window_bytes = 256 << 20;  // for each window that trainers share
+  int threads = 0;                          // threads of parallel nodes; 0: one per core
+  int64_t budget_bytes = 256 << 20;         // for all elements in transit to clients
+  int64_t ram_budget_bytes = 0;             // for read-ahead (read_ahead.h); 0: the process's limit
+  int64_t buffer_budget_bytes = 256 << 20;  // for elements that transforms keep
+  int64_t window_bytes = 256 << 20;         // for each window that trainers share
   SharedSlots shared_slots;
   std::shared_ptr<PythonHost> python;  // nullptr: the process's own
   Files* files = nullptr;              // the files that datasets read; nullptr: those of `access`
@@ -55,7 +57,8 @@ class WorkerContext {
         files(options.files == nullptr ? access->files() : *options.files),
         now(std::move(options.now)),
         pool(Pool::Create()),
-        budget(std::make_shared<Budget>(options.budget_bytes)) {
+        budget(std::make_shared<Budget>(options.budget_bytes)),
+        buffers(options.buffer_budget_bytes) {
     if (options.ram_budget_bytes > 0) read_ahead.emplace(options.ram_budget_bytes);
   }
 
@@ -70,6 +73,7 @@ class WorkerContext {
   const std::function<absl::Time()> now;
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;
+  BufferBudget buffers;
   std::optional<ReadAheadBudget> read_ahead;  // never replaced; its contents change
 
   // Sets the function that Say() calls from now on; nullptr: none. Once this has returned, the

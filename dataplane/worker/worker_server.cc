@@ -83,9 +83,10 @@ absl::Status Check(const WorkerConfig& config) {
         absl::StrCat("metrics_port is ", config.metrics_port, ", neither in [0, 65535] nor -1"));
   }
   if (config.permits < 0 || config.threads < 0 || config.memory_budget_bytes < 0 ||
-      config.ram_budget_bytes < 0) {
+      config.ram_budget_bytes < 0 || config.buffer_budget_bytes < 0) {
     return absl::InvalidArgumentError(
-        "permits, threads, memory_budget_bytes and ram_budget_bytes must be 0 or more");
+        "permits, threads, memory_budget_bytes, ram_budget_bytes and buffer_budget_bytes must be 0 "
+        "or more");
   }
   if (config.python < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -224,6 +225,8 @@ absl::Status Server::Open() {
       .budget_bytes =
           config_.memory_budget_bytes > 0 ? config_.memory_budget_bytes : UsableMemory() / 2,
       .ram_budget_bytes = config_.ram_budget_bytes,
+      .buffer_budget_bytes =
+          config_.buffer_budget_bytes > 0 ? config_.buffer_budget_bytes : UsableMemory() / 4 * 3,
       .window_bytes = config_.cross_trainer_cache_size_bytes > 0
                           ? config_.cross_trainer_cache_size_bytes
                           : DefaultWindow(),

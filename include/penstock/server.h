@@ -168,6 +168,11 @@ struct WorkerConfig {
   // beyond their minimum, ready or in progress. 0: a quarter of the memory, shared with all other
   // reading in this process.
   int64_t ram_budget_bytes = 0;
+  // The maximum number of bytes, in all partitions together, of the elements that transforms keep
+  // (Shuffle, Cache in memory, windows and others), with 256 bytes for each element. A partition
+  // that needs more ends with ResourceExhausted, but a Cache reads its input again instead. 0:
+  // three quarters of the memory.
+  int64_t buffer_budget_bytes = 0;
   // The maximum number of bytes of elements in each window that trainers share (CrossTrainerCache);
   // 0: an eighth of the memory, but at most 10 GiB.
   int64_t cross_trainer_cache_size_bytes = 0;

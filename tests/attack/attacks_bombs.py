@@ -17,7 +17,7 @@ def bombs(run):
 
 
 @attack("grpc", owner="dispatcher", bound_mib=256)
-def unbounded_buffers(run):
+def large_buffers(run):
     """Reads datasets that keep 1 GiB of elements, on workers whose pipelines may hold 64 MiB."""
     _read_all(run, BUFFERS)
 

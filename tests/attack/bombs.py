@@ -229,7 +229,7 @@ def huge_fill(ps, folder):
     return ps.Dataset.range(10).map(lambda x: ps.ops.fill([1 << 40], x))
 
 
-# These would take any amount of memory. They are finite, so that a worker that lets them grow does not end the machine.
+# These keep 1 GiB. They are finite, so that a worker that lets them grow does not end the machine.
 
 
 def _large_elements(ps):

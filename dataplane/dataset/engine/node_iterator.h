@@ -28,6 +28,7 @@ class Disk;             // control/env/disk.h
 class Files;            // control/env/files.h
 class Profile;          // dataplane/dataset/engine/profile.h
 class PythonHost;       // dataplane/dataset/expr/python_host.h
+class BufferAccount;    // dataplane/dataset/engine/buffer_budget.h
 class ReadAheadBudget;  // dataplane/dataset/engine/read_ahead.h
 class ResultSink;       // dataplane/dataset/expr/function.h
 
@@ -131,6 +132,7 @@ struct RunContext {
   std::shared_ptr<StateExchange> states;  // nullptr: states are only positions
   Profile* profile = nullptr;             // nullptr: nothing is counted
   ReadAheadBudget* read_ahead = nullptr;  // nullptr: ReadAheadBudget::OfProcess()
+  BufferAccount* buffers = nullptr;       // for elements that nodes keep; nullptr: no limit
   std::shared_ptr<PythonHost> python;     // nullptr: PythonHost::OfProcess()
 };
 

@@ -10,6 +10,7 @@
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "control/sync/thread.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/dataset/engine/profile.h"
@@ -64,10 +65,11 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
         return std::nullopt;
       }
     }
-    if (const absl::Status& status = queue_.front().status(); EndsReading(status))
+    if (const absl::Status& status = queue_.front().element.status(); EndsReading(status))
       return status;  // every later call returns it too
-    absl::StatusOr<Element> next = std::move(queue_.front());
+    absl::StatusOr<Element> next = std::move(queue_.front().element);
     queue_.pop_front();
+    has_room_ |= queue_.empty();
     if (next.ok()) ahead_.Gave(static_cast<int64_t>(next->block().size()));
     lock.unlock();
     changed_.NotifyAll();
@@ -100,6 +102,11 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
   }
 
  private:
+  struct Held {
+    absl::StatusOr<Element> element;  // or the error in its place
+    BufferCharge charge;
+  };
+
   // Waits until there is an element or the end. If the queue has been full since the consumer last
   // found it empty, the consumer takes elements in bursts that the input cannot keep up with, so
   // FellShort() may increase the depth.
@@ -129,9 +136,11 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
       }
       const bool last = !next.ok() && EndsReading(next.status());
       if (next.ok()) {
-        queue_.push_back(**std::move(next));
+        Held held{**std::move(next), {}};
+        has_room_ &= held.charge.TryAdd(site_, *held.element);
+        queue_.push_back(std::move(held));
       } else {
-        queue_.push_back(next.status());
+        queue_.push_back({next.status(), {}});
       }
       changed_.NotifyAll();
       if (last) return;
@@ -141,7 +150,9 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
     }
   }
 
-  bool Full() const REQUIRES(mu_) { return static_cast<int64_t>(queue_.size()) >= ahead_.depth(); }
+  bool Full() const REQUIRES(mu_) {
+    return !has_room_ || static_cast<int64_t>(queue_.size()) >= ahead_.depth();
+  }
 
   BuildSite site_;
   PositionedInput input_;  // while reader_ runs, only reader_ uses this, except to save positions
@@ -149,8 +160,10 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
 
   Mutex mu_;
   Condition changed_;
-  std::deque<absl::StatusOr<Element>> queue_ GUARDED_BY(mu_);
+  std::deque<Held> queue_ GUARDED_BY(mu_);
   ReadAhead ahead_ GUARDED_BY(mu_);
+  // False from an element for which the budget has no room until the queue is empty.
+  bool has_room_ GUARDED_BY(mu_) = true;
   bool was_full_ GUARDED_BY(mu_) = false;  // since the queue was last found empty
   bool ended_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;

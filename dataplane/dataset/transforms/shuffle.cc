@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
@@ -33,7 +34,7 @@ class ShuffleIterator final : public NodeIterator {
       input_.GaveEnd();
       return std::nullopt;
     }
-    absl::StatusOr<std::optional<Element>> next = std::move(held_[order_.Take()]);
+    absl::StatusOr<std::optional<Element>> next = std::exchange(held_[order_.Take()], {}).element;
     input_.Gave(order_.taken());
     input_.Release(order_.OldestPossible());
     return next;
@@ -65,6 +66,11 @@ class ShuffleIterator final : public NodeIterator {
   }
 
  private:
+  struct Held {
+    absl::StatusOr<std::optional<Element>> element = std::nullopt;  // or the error in its place
+    BufferCharge charge;
+  };
+
   // Fills the buffer until it is full or the input has ended.
   absl::Status Fill() {
     while (!order_.Full() && !ended_) {
@@ -75,7 +81,7 @@ class ShuffleIterator final : public NodeIterator {
       if (ended_) break;
       const size_t slot = order_.Put();
       if (held_.size() < order_.slots().size()) {
-        held_.emplace_back(std::nullopt);
+        held_.emplace_back();
         std::swap(held_[slot], held_.back());
       }
       RETURN_IF_ERROR(Hold(slot, std::move(next)));
@@ -87,12 +93,14 @@ class ShuffleIterator final : public NodeIterator {
   absl::Status Hold(size_t slot, absl::StatusOr<std::optional<Element>> next) {
     if (!next.ok()) {
       if (EndsReading(next.status())) return next.status();
-      held_[slot] = next.status();
+      RETURN_IF_ERROR(held_[slot].charge.Add(site_));
+      held_[slot].element = next.status();
       return absl::OkStatus();
     }
     if (!next->has_value())
       return absl::DataLossError("an element that was in the buffer no longer exists");
-    held_[slot] = **std::move(next);
+    RETURN_IF_ERROR(held_[slot].charge.Add(site_, **next));
+    held_[slot].element = **std::move(next);
     return absl::OkStatus();
   }
 
@@ -108,7 +116,7 @@ class ShuffleIterator final : public NodeIterator {
   BuildSite site_;
   PositionedInput input_;
   ShuffleOrder order_;
-  std::vector<absl::StatusOr<std::optional<Element>>> held_;  // per slot
+  std::vector<Held> held_;  // per slot
   bool ended_ = false;
 };
 

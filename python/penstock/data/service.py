@@ -192,6 +192,7 @@ class WorkerConfig:
     threads: Optional[int] = None
     memory_budget_bytes: Optional[int] = None
     ram_budget_bytes: Optional[int] = None
+    buffer_budget_bytes: Optional[int] = None
     cross_trainer_cache_size_bytes: Optional[int] = None
     max_loan_bytes: Optional[int] = None
     shared_pool_bytes: Optional[int] = None

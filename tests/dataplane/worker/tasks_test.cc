@@ -151,6 +151,7 @@ class TasksTest : public ::testing::Test {
         .permits = 1,
         .threads = 1,
         .budget_bytes = 64 << 20,
+        .buffer_budget_bytes = 16 << 20,
         .files = &files_,
         .fetch = [this](std::string_view id, uint64_t) { return Fetch(std::string(id)); },
         .now = [this] { return Now(); }});
@@ -319,6 +320,19 @@ TEST_F(TasksTest, AnErrorStandsAtItsIndexAndReadingGoesOn) {
   EXPECT_THAT(Indices(received), ElementsAre(0, 1, 2, 3));
   EXPECT_FALSE(received[2].error.ok());
   EXPECT_EQ(received[3].value, 12);
+}
+
+TEST_F(TasksTest, ABufferBeyondTheBudgetEndsItsOwnPartition) {
+  tasks_->Do(Order(Dataset::Range(int64_t{1} << 40).Shuffle(int64_t{1} << 40), Placed(1)));
+  const auto failed = heard_.Next<control::PartitionFailed>();
+  EXPECT_EQ(failed.of, Placed(1));
+  EXPECT_TRUE(absl::IsResourceExhausted(failed.status)) << failed.status;
+  EXPECT_THAT(std::string(failed.status.message()), testing::HasSubstr("buffer_budget_bytes"));
+  tasks_->Do(control::Unassign{Placed(1)});
+  tasks_->Do(Order(Dataset::Range(5).Shuffle(5), Placed(2)));
+  Line line = Dial(100);
+  EXPECT_THAT(Values(line.trainer->Await(5)), testing::UnorderedElementsAre(0, 1, 2, 3, 4));
+  EXPECT_LE(context_->buffers.taken(), 1 << 20);
 }
 
 TEST_F(TasksTest, ReadsTheSplitsItIsGiven) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/batch/batch_spec.h"
@@ -96,6 +97,7 @@ class RebatchIterator final : public NodeIterator {
   struct Held {
     RowRange range;
     int64_t element;  // index in the input
+    BufferCharge charge;
   };
 
   // Reads one more element; false at the end. The error of an element takes the place of its rows.
@@ -104,11 +106,14 @@ class RebatchIterator final : public NodeIterator {
     ASSIGN_OR_RETURN(std::optional<Element> next, input_.Next());
     if (!next.has_value()) return false;
     const int64_t element = input_.pulled() - 1;
+    BufferCharge charge;
+    RETURN_IF_ERROR(charge.Add(site_, *next));
     absl::StatusOr<BatchRows> rows = BatchRows::Of(*std::move(next));
     if (!rows.ok()) return Annotate(rows.status(), "in ", site_.name(), ", element ", element);
     const int64_t count = rows->count();
     if (count == 0) return true;
-    held_.push_back(Held{{std::make_shared<BatchRows>(*std::move(rows)), 0, count}, element});
+    held_.push_back(Held{
+        {std::make_shared<BatchRows>(*std::move(rows)), 0, count}, element, std::move(charge)});
     held_rows_ += count;
     return true;
   }

@@ -14,11 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/cache/cache_store.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
+#include "dataplane/memory/catch_exhausted.h"
 #include "include/status_macros.h"
 
 namespace penstock {
@@ -143,7 +145,8 @@ class CacheIterator final : public NodeIterator {
     mode_ = Mode::kPassing;
     if (kept.ok()) return;
     store_->Discard();
-    StderrEventLog()->Write({"not_cached", {{"node", site_.name()}, {"error", kept.ToString()}}});
+    StderrEventLog()->Write(
+        {"not_cached", {{"node", site_.name()}, {"error", OfElement(kept).ToString()}}});
   }
 
   BuildSite site_;
@@ -240,19 +243,23 @@ class MemoryStore final : public CacheStore {
     return nullptr;
   }
   absl::Status Append(const Element& element) override {
+    RETURN_IF_ERROR(charge_.Add(site_, element));
     filling_.push_back(element.Share());
     return absl::OkStatus();
   }
   absl::Status Commit() override {
     whole_ = std::make_shared<const CachedElements>(
-        CachedElements{std::exchange(filling_, {}), seed(), site_.number()});
+        CachedElements{std::exchange(filling_, {}), seed(), site_.number(), std::move(charge_)});
     if (KeptByNode* kept = site_.kept_by_node()) {
       MutexLock lock(kept->mu);
       if (kept->cached == nullptr) kept->cached = whole_;
     }
     return absl::OkStatus();
   }
-  void Discard() override { filling_.clear(); }
+  void Discard() override {
+    filling_.clear();
+    charge_ = {};
+  }
   std::unique_ptr<CacheReader> Read() override { return std::make_unique<MemoryReader>(whole_); }
 
  private:
@@ -271,6 +278,7 @@ class MemoryStore final : public CacheStore {
 
   const BuildSite site_;
   std::vector<Element> filling_;
+  BufferCharge charge_;               // of filling_
   std::optional<uint64_t> demanded_;  // seed
   std::shared_ptr<const CachedElements> whole_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/split.h"
 #include "penstock/element.h"
@@ -21,6 +22,7 @@ struct CachedElements {
   std::vector<Element> elements;
   uint64_t seed = 0;  // used for random draws, with the node's number
   int number = 0;
+  BufferCharge charge;
 };
 
 class CacheReader {
@@ -48,9 +50,10 @@ class CacheStore {
   // Starts to fill the store from nothing, and drops contents that an earlier pass began to store.
   // The input must use the returned split feed; nullptr means the feed of the run.
   virtual absl::StatusOr<SplitFeed*> Begin() = 0;
-  virtual absl::Status Append(const Element& element) = 0;  // REQUIRES: Begin()
-  virtual absl::Status Commit() = 0;                        // REQUIRES: all elements were appended
-  virtual void Discard() = 0;                               // stops filling
+  // ResourceExhausted if the store has no room. REQUIRES: Begin().
+  virtual absl::Status Append(const Element& element) = 0;
+  virtual absl::Status Commit() = 0;  // REQUIRES: all elements were appended
+  virtual void Discard() = 0;         // stops filling
 
   virtual std::unique_ptr<CacheReader> Read() = 0;  // from the first element; REQUIRES: IsWhole()
 };

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/body.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/decides_by_value.h"
 #include "dataplane/dataset/graph/state_bytes.h"
@@ -20,6 +21,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kMostOpenInputs = 4096;
+constexpr int64_t kBytesOfDataset = 4096;  // about the memory of an open dataset's iterators
 
 // The pool in which the datasets of a cycle make their elements. Consecutive elements of one
 // dataset need not be consecutive in the output.
@@ -153,6 +155,7 @@ class InterleaveIterator final : public NodeIterator {
   struct Open {
     std::unique_ptr<NodeIterator> iterator;
     int64_t element = 0;  // number of the outer element
+    BufferCharge charge;
   };
   struct Saved {
     size_t place;
@@ -194,7 +197,9 @@ class InterleaveIterator final : public NodeIterator {
     absl::StatusOr<std::unique_ptr<NodeIterator>> iterator =
         opener_.Open(outer, static_cast<uint64_t>(element));
     if (!iterator.ok()) return Annotate(iterator.status(), "element ", element);
-    open_[place] = {*std::move(iterator), element};
+    BufferCharge charge;
+    RETURN_IF_ERROR(charge.Add(site_, kBytesOfDataset));
+    open_[place] = {*std::move(iterator), element, std::move(charge)};
     ++opened_;
     return absl::OkStatus();
   }
@@ -212,7 +217,7 @@ class InterleaveIterator final : public NodeIterator {
   }
 
   void Close() {
-    open_[current_].iterator.reset();
+    open_[current_] = {};
     --opened_;
     input_.Release(Oldest());
   }

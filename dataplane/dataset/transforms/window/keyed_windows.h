@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/registry.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
@@ -46,6 +47,7 @@ class KeyedWindows : public NodeIterator {
     int64_t key = 0;
     std::vector<Element> elements;
     std::vector<int64_t> numbers;
+    BufferCharge charge;
   };
 
   // The next window that is full, has waited too long or remains at the end; nullopt at the end. An

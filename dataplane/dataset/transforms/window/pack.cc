@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/graph/decides_by_value.h"
@@ -103,7 +104,8 @@ class PackIterator final : public NodeIterator {
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
   struct Open {
     PackedRow row;
-    int64_t number;  // of the row, in the order in which rows are begun
+    int64_t number;       // of the row, in the order in which rows are begun
+    BufferCharge charge;  // of its elements
   };
   struct SavedPiece {
     size_t row;  // index in open_, or kNoRow: it waits for a row
@@ -119,12 +121,12 @@ class PackIterator final : public NodeIterator {
           return open.row.HasRoomFor(waiting_->element, waiting_->piece);
         });
         if (place != open_.end()) {
-          AddWaitingTo(place->row);
+          RETURN_IF_ERROR(AddWaitingTo(*place));
           if (place->row.full()) return TakeOut(place);
         } else if (!open_.empty() && open_.front().number + most_open_ <= begun_) {
           return TakeOut(open_.begin());
         } else {
-          open_.push_back(Open{PackedRow(rules_), begun_++});
+          open_.push_back(Open{PackedRow(rules_), begun_++, {}});
         }
       }
       if (ended_) {
@@ -157,10 +159,19 @@ class PackIterator final : public NodeIterator {
     return Annotate(fits, "in ", site_.name(), ", element ", number);
   }
 
-  void AddWaitingTo(PackedRow& row) {
+  absl::Status AddWaitingTo(Open& open) {
     PackedRow::Segment& waiting = *waiting_;
-    row.Add({waiting.element.Share(), waiting.number, waiting.piece});
+    RETURN_IF_ERROR(AddTo(open, {waiting.element.Share(), waiting.number, waiting.piece}));
     if (++waiting.piece == rules_.Pieces(waiting.element)) waiting_.reset();
+    return absl::OkStatus();
+  }
+
+  // Adds a piece of an element. The row is charged for the whole element.
+  absl::Status AddTo(Open& open, PackedRow::Segment segment) {
+    const size_t bytes = segment.element.block().size();
+    RETURN_IF_ERROR(open.charge.Add(site_, static_cast<int64_t>(bytes)));
+    open.row.Add(std::move(segment));
+    return absl::OkStatus();
   }
 
   PackedRow TakeOut(std::deque<Open>::iterator place) {
@@ -190,7 +201,7 @@ class PackIterator final : public NodeIterator {
     for (uint64_t r = 0; r < rows; ++r) {
       const int64_t youngest = r == 0 ? most_open_ : begun_ - open_.back().number - 1;
       ASSIGN_OR_RETURN(const int64_t age, reader.ReadIntIn(1, youngest, "the age of an open row"));
-      open_.push_back(Open{PackedRow(rules_), begun_ - age});
+      open_.push_back(Open{PackedRow(rules_), begun_ - age, {}});
       ASSIGN_OR_RETURN(const uint64_t segments, reader.ReadUnsigned());
       for (uint64_t s = 0; s < segments; ++s) {
         ASSIGN_OR_RETURN(const int64_t back, reader.ReadIntIn(1, pulled - input_.pulled(),
@@ -210,10 +221,8 @@ class PackIterator final : public NodeIterator {
         (saved.row == kNoRow || open_[saved.row].row.HasRoomFor(element, saved.piece));
     if (!fits) return absl::DataLossError("a sequence does not fit where it was packed");
     PackedRow::Segment segment = {element.Share(), number, saved.piece};
-    if (saved.row == kNoRow)
-      waiting_ = std::move(segment);
-    else
-      open_[saved.row].row.Add(std::move(segment));
+    if (saved.row != kNoRow) return AddTo(open_[saved.row], std::move(segment));
+    waiting_ = std::move(segment);
     return absl::OkStatus();
   }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/kinds.h"
@@ -91,6 +92,7 @@ class RoundsIterator final : public NodeIterator {
   struct Held {
     int64_t number = 0;               // index in the input
     absl::StatusOr<Element> element;  // or the error in its place
+    BufferCharge charge;
   };
   using Buckets = std::map<int64_t, std::deque<Held>>;
 
@@ -178,13 +180,15 @@ absl::StatusOr<RoundsIterator::Buckets::iterator> RoundsIterator::Hold(
     if (EndsReading(error)) return error;
     key = bucket.value_or(0);
   }
+  BufferCharge charge;
+  RETURN_IF_ERROR(error.ok() ? charge.Add(site_, **next) : charge.Add(site_));
   numbers_.insert(number);
   if (!error.ok()) {
-    errors_.push_back({number, std::move(error)});
+    errors_.push_back({number, std::move(error), std::move(charge)});
     return Fullest();
   }
   const Buckets::iterator bucket = buckets_.try_emplace(key).first;
-  bucket->second.push_back({number, **std::move(next)});
+  bucket->second.push_back({number, **std::move(next), std::move(charge)});
   return bucket;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/batch/row_errors.h"
@@ -71,6 +72,11 @@ class WindowIterator final : public NodeIterator {
   }
 
  private:
+  struct Held {
+    absl::StatusOr<Element> element;  // or the error in its place
+    BufferCharge charge;
+  };
+
   // Reads the elements of the next window; false at the end.
   absl::StatusOr<bool> Fill() {
     if (first_ > input_.pulled()) {  // elements between two windows
@@ -83,9 +89,9 @@ class WindowIterator final : public NodeIterator {
       absl::StatusOr<std::optional<Element>> next = input_.Next();
       if (!next.ok()) {
         if (EndsReading(next.status())) return next.status();
-        held_.push_back(next.status());
+        RETURN_IF_ERROR(Hold(next.status()));
       } else if (next->has_value()) {
-        held_.push_back(**std::move(next));
+        RETURN_IF_ERROR(Hold(**std::move(next)));
       } else {
         return !held_.empty() && !drop_remainder_;
       }
@@ -93,14 +99,21 @@ class WindowIterator final : public NodeIterator {
     return true;
   }
 
+  absl::Status Hold(absl::StatusOr<Element> element) {
+    BufferCharge charge;
+    RETURN_IF_ERROR(element.ok() ? charge.Add(site_, *element) : charge.Add(site_));
+    held_.push_back({std::move(element), std::move(charge)});
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<Element> Put() const {
     RowErrors errors;
     std::vector<Element> elements;
     for (size_t i = 0; i < held_.size(); i += static_cast<size_t>(stride_)) {
-      if (held_[i].ok())
-        elements.push_back(held_[i]->Share());
+      if (held_[i].element.ok())
+        elements.push_back(held_[i].element->Share());
       else
-        errors.Add(static_cast<int64_t>(i), held_[i].status());
+        errors.Add(static_cast<int64_t>(i), held_[i].element.status());
     }
     RETURN_IF_ERROR(errors.ForBatch());
     return form_.Put(elements);
@@ -120,8 +133,8 @@ class WindowIterator final : public NodeIterator {
   const bool drop_remainder_;
   const WindowForm form_;
   PositionedInput input_;
-  int64_t first_ = 0;                         // number of the next window's first element
-  std::deque<absl::StatusOr<Element>> held_;  // from first_ on, as far as read
+  int64_t first_ = 0;      // number of the next window's first element
+  std::deque<Held> held_;  // from first_ on, as far as read
 };
 
 absl::StatusOr<Inferred> InferWindow(const Attrs& attrs, absl::Span<const NodePtr> inputs) {
