@@ -5,7 +5,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <optional>
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "control/sync/clock.h"
@@ -24,12 +25,11 @@ uint64_t CookieOf(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
 }
 
-// Returns the bytes that have arrived; nullopt if it is no connection.
-std::optional<uint64_t> ReceivedBytes(int fd) {
+// Returns the bytes that have arrived; 0 if it is no connection.
+uint64_t ReceivedBytes(int fd) {
   tcp_info info{};
   socklen_t bytes = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return std::nullopt;
-  return info.tcpi_bytes_received;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_bytes_received : 0;
 }
 
 }  // namespace
@@ -56,9 +56,10 @@ AcceptLoop::Take ConnectionWatch::Watching(std::shared_ptr<ConnectionPace> pace,
   MutexLock lock(mu_);
   pace_ = std::move(pace);
   return [this, take = std::move(take)](int fd) {
-    if (const ClientAddress client = ClientOf(fd); !client.host.empty()) {
+    if (ClientAddress client = ClientOf(fd); !client.host.empty()) {
       MutexLock lock(mu_);
-      unauthenticated_.insert_or_assign(client, Connection{fd, CookieOf(fd), BootTime()});
+      MakeRoomFor(client);
+      unauthenticated_.push_back({std::move(client), fd, CookieOf(fd), BootTime()});
       if (unauthenticated_.size() == 1) changed_.NotifyAll();
     }
     take(fd);
@@ -68,7 +69,7 @@ AcceptLoop::Take ConnectionWatch::Watching(std::shared_ptr<ConnectionPace> pace,
 void ConnectionWatch::Authenticated(const std::string& peer) {
   const ClientAddress known = ClientFromGrpc(peer);
   MutexLock lock(mu_);
-  unauthenticated_.erase(known);
+  std::erase_if(unauthenticated_, [&](const Connection& one) { return one.client == known; });
 }
 
 void ConnectionWatch::Run() {
@@ -76,29 +77,56 @@ void ConnectionWatch::Run() {
   while (true) {
     changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !unauthenticated_.empty(); });
     if (changed_.WaitFor(lock, kInterval, [this]() REQUIRES(mu_) { return stopping_; })) return;
-    const absl::Time now = BootTime();
-    std::erase_if(unauthenticated_, [&](const auto& one) REQUIRES(mu_) {
-      return IsOver(one.first, one.second, now);
-    });
+    Look(BootTime());
   }
 }
 
-// Returns whether the connection is closed. Closes it if it is above a limit.
-bool ConnectionWatch::IsOver(const ClientAddress& client, const Connection& connection,
-                             absl::Time now) {
-  const std::optional<uint64_t> received = ReceivedBytes(connection.fd);
-  if (!received.has_value()) return true;
-  const bool too_long = *received > limits_.bytes;
-  if (!too_long && now < connection.since + limits_.time) return false;
-  // The number may be another socket's by now. If gRPC closes the socket just after this check,
-  // another connection is shut down, whose peer connects again.
-  // A kernel without cookies gives 0 for all sockets, so the client is compared too.
-  if (CookieOf(connection.fd) != connection.cookie || ClientOf(connection.fd) != client)
+// Forgets what gRPC has closed, and closes what is above a limit.
+void ConnectionWatch::Look(absl::Time now) {
+  std::erase_if(unauthenticated_, [](const Connection& one) { return !IsOpen(one); });
+  for (Connection& one : unauthenticated_) one.bytes = ReceivedBytes(one.fd);
+  std::erase_if(unauthenticated_, [&](const Connection& one) REQUIRES(mu_) {
+    const bool too_long = one.bytes > limits_.bytes;
+    if (!too_long && now < one.since + limits_.time) return false;
+    Close(one, too_long ? Refused::kTooLong : Refused::kTooLate);
+    if (too_long) pace_->Overused(one.client, now);
     return true;
-  CountRefused(counted_as_, too_long ? Refused::kTooLong : Refused::kTooLate);
-  shutdown(connection.fd, SHUT_RDWR);
-  if (too_long) pace_->Overused(client, now);
-  return true;
+  });
+  uint64_t bytes = 0;
+  for (const Connection& one : unauthenticated_) bytes += one.bytes;
+  while (bytes > limits_.bytes_in_all) {
+    const auto most = std::ranges::max_element(unauthenticated_, {}, &Connection::bytes);
+    bytes -= most->bytes;
+    Close(*most, Refused::kTooLong);
+    unauthenticated_.erase(most);
+  }
+}
+
+// Closes a connection if there are too many with a further one of that client.
+void ConnectionWatch::MakeRoomFor(const ClientAddress& client) {
+  std::map<std::string, size_t> of_source;
+  ++of_source[client.source()];
+  for (const Connection& one : unauthenticated_) ++of_source[one.client.source()];
+  if (of_source[client.source()] <= limits_.of_source && unauthenticated_.size() < limits_.in_all)
+    return;
+  // The first of equal elements, so the oldest connection.
+  const auto oldest = std::ranges::max_element(
+      unauthenticated_, {}, [&](const Connection& one) { return of_source[one.client.source()]; });
+  Close(*oldest, Refused::kTooMany);
+  unauthenticated_.erase(oldest);
+}
+
+bool ConnectionWatch::IsOpen(const Connection& one) {
+  // The number may be another socket's by now.
+  return CookieOf(one.fd) == one.cookie && (one.cookie != 0 || ClientOf(one.fd) == one.client);
+}
+
+void ConnectionWatch::Close(const Connection& one, Refused reason) const {
+  // If gRPC closes the socket just after this check, another connection may be shut down, whose
+  // peer connects again.
+  if (!IsOpen(one)) return;
+  CountRefused(counted_as_, reason);
+  shutdown(one.fd, SHUT_RDWR);
 }
 
 }  // namespace penstock::control

@@ -44,12 +44,14 @@ class ConnectionWatchTest : public testing::Test {
     for (size_t now; (now = num_accepted_) < connections;) num_accepted_.wait(now);
   }
 
-  // A client over IPv4.
+  // A client over IPv4, whose address is 127.0.0.`host`.
   class Client {
    public:
-    explicit Client(int port) {
+    explicit Client(int port, int host = 1) {
       sockaddr_in at{};
       at.sin_family = AF_INET;
+      at.sin_addr.s_addr = htonl(0x7F000000 + host);
+      EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
       at.sin_port = htons(static_cast<uint16_t>(port));
       at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
       EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
@@ -114,6 +116,50 @@ TEST_F(ConnectionWatchTest, AnAuthenticatedPeerHasNoLimits) {
     EXPECT_FALSE(known.IsClosed(kLongMs)) << host;
     loop_.reset();
   }
+}
+
+TEST_F(ConnectionWatchTest, ClosesTheOldestOfTooManyConnectionsOfAnAddress) {
+  Start("127.0.0.1", {.time = absl::Hours(1), .of_source = 2});
+  const int64_t many = RefusedSoFar("grpc", "too_many");
+  Client first(loop_->port());
+  WaitUntilAccepted(1);
+  watch_->Authenticated(first.peer());
+  Client other(loop_->port(), 2), second(loop_->port()), third(loop_->port());
+  WaitUntilAccepted(4);
+  EXPECT_EQ(RefusedSoFar("grpc", "too_many"), many);
+  Client fourth(loop_->port());
+  EXPECT_TRUE(second.IsClosed(kPromptMs));
+  EXPECT_FALSE(third.IsClosed(kLongMs));
+  EXPECT_FALSE(fourth.IsClosed(0));
+  EXPECT_FALSE(first.IsClosed(0)) << "it is authenticated";
+  EXPECT_FALSE(other.IsClosed(0)) << "it has another address";
+  EXPECT_EQ(RefusedSoFar("grpc", "too_many"), many + 1);
+}
+
+TEST_F(ConnectionWatchTest, AnAddressWithManyConnectionsMakesRoomForOthers) {
+  Start("127.0.0.1", {.time = absl::Hours(1), .in_all = 3});
+  Client few(loop_->port(), 2);
+  WaitUntilAccepted(1);
+  Client older(loop_->port()), newer(loop_->port());
+  WaitUntilAccepted(3);
+  Client newcomer(loop_->port(), 3);
+  EXPECT_TRUE(older.IsClosed(kPromptMs));
+  EXPECT_FALSE(newcomer.IsClosed(kLongMs));
+  EXPECT_FALSE(few.IsClosed(0));
+  EXPECT_FALSE(newer.IsClosed(0));
+}
+
+TEST_F(ConnectionWatchTest, ClosesThoseThatHaveSentMostIfAllHaveSentTooMuch) {
+  Start("127.0.0.1", {.bytes = 1000, .time = absl::Hours(1), .bytes_in_all = 1500});
+  const int64_t long_ones = RefusedSoFar("grpc", "too_long");
+  Client little(loop_->port()), some(loop_->port()), much(loop_->port());
+  little.Send(300);
+  some.Send(500);
+  much.Send(900);
+  EXPECT_TRUE(much.IsClosed(kPromptMs));
+  EXPECT_FALSE(some.IsClosed(kLongMs));
+  EXPECT_FALSE(little.IsClosed(0));
+  EXPECT_EQ(RefusedSoFar("grpc", "too_long"), long_ones + 1);
 }
 
 }  // namespace
