@@ -60,6 +60,12 @@ rlim_t MostDescriptors() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
+bool IsKeptFreeOf(rlim_t most, int fd) {
+  if (most == RLIM_INFINITY) return false;
+  // The system gives out the lowest free number.
+  return static_cast<rlim_t>(fd) + std::min(kKeptFree, most / 4) >= most;
+}
+
 }  // namespace
 
 ClientAddress ClientOf(int fd) {
@@ -102,10 +108,7 @@ ClientAddress ClientFromGrpc(const std::string& text) {
 }
 
 bool IsKeptFree(int fd) {
-  const rlim_t most = MostDescriptors();
-  if (most == RLIM_INFINITY) return false;
-  // The system gives out the lowest free number.
-  return static_cast<rlim_t>(fd) + std::min(kKeptFree, most / 4) >= most;
+  return IsKeptFreeOf(MostDescriptors(), fd);
 }
 
 ConnectionPace::ConnectionPace(Port counted_as, PaceLimits limits, std::shared_ptr<EventLog> events)
@@ -127,8 +130,9 @@ void ConnectionPace::Add(int fd, absl::Time now) {
       admitted_.push_back({fd, std::move(client)});
       return;
     }
+    const rlim_t most = MostDescriptors();
     if (source.waiting.size() < limits_.waiting && waiting_ < limits_.waiting_in_all &&
-        waiting_ < MostDescriptors() / 2 && !IsKeptFree(fd)) {
+        waiting_ < most / 2 && !IsKeptFreeOf(most, fd)) {
       source.waiting.push_back({fd, std::move(client), now});
       if (waiting_++ == 0) look_at_ = now + kBetweenLooks;
       return;
