@@ -56,8 +56,12 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
   }
 
   std::string peer() const { return context_->peer(); }
-  // Returns whether nobody waits for the answer, so that it need not be made. Any thread.
-  bool is_cancelled() const { return cancelled_; }
+  // Finishes the call and returns true if nobody waits for the answer, so that it need not be made.
+  bool FinishIfCancelled() {
+    if (!cancelled_) return false;
+    FinishWith(absl::CancelledError("nobody waits for the answer"));
+    return true;
+  }
 
   void Refuse(const absl::Status&) override { Cancel(); }  // its answer is on its way
   void Cancel() override { context_->TryCancel(); }
@@ -69,7 +73,7 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
  private:
   void OnReadDone(bool ok) override {
     if (!ok) return FinishWith(absl::InvalidArgumentError("the call came without a request"));
-    if (cancelled_) return FinishWith(absl::CancelledError("the caller does not wait"));
+    if (FinishIfCancelled()) return;
     bounds_->Request(*this, request_.Length());
     handler_(this, *caller_, &request_);
   }

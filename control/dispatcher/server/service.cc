@@ -27,7 +27,7 @@ template <class Answer, class Wire>
 Core::Done<Answer> AnswerTo(ServerCall* call) {
   return [call](absl::StatusOr<Answer> answer) {
     if (!answer.ok()) return call->FinishWith(answer.status());
-    if (call->is_cancelled()) return call->FinishWith(absl::CancelledError("nobody waits"));
+    if (call->FinishIfCancelled()) return;
     Wire wire;
     ToWire(*answer, &wire);
     call->FinishWith(wire);
