@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a server listens on hosts that lack an address family, or whose ports are in use; and the
-// pace of strangers.
+// Where a server listens on hosts that lack an address family, or whose ports are in use; and how
+// it accepts the connections of strangers.
 #include "control/rpc/accept_loop.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -21,6 +22,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "control/sync/clock.h"
 #include "gtest/gtest.h"
 
 namespace penstock::control {
@@ -80,6 +83,18 @@ std::string PeerOf(int fd) {
   return absl::StrCat("ipv4:127.0.0.1:", ClientOf(fd).port);
 }
 
+// Connects to that port, and sends the beginning of HTTP/2. Returns the socket.
+int Connect(int port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  at.sin_port = htons(static_cast<uint16_t>(port));
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  EXPECT_EQ(send(fd, "PRI", 3, MSG_NOSIGNAL), 3);
+  return fd;
+}
+
 TEST(AcceptLoop, AConnectionThatWaitsIsServedWhenAnotherClientProvesItself) {
   const auto loop = AcceptLoop::Listen("127.0.0.1", 0, Port::kDispatcher,
                                        {.places = 2, .per_place = absl::InfiniteDuration()});
@@ -89,21 +104,62 @@ TEST(AcceptLoop, AConnectionThatWaitsIsServedWhenAnotherClientProvesItself) {
   ASSERT_TRUE((*loop)->Start([&](int fd) { taken[count++].set_value(fd); }).ok());
   std::future<int> third = taken[2].get_future();
   std::vector<int> clients;
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  at.sin_port = htons(static_cast<uint16_t>((*loop)->port()));
-  for (int i = 0; i < 3; ++i) {
-    clients.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(connect(clients.back(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
-    ASSERT_EQ(send(clients.back(), "PRI", 3, 0), 3);
-  }
+  for (int i = 0; i < 3; ++i) clients.push_back(Connect((*loop)->port()));
   const int first = taken[0].get_future().get();
   const int second = taken[1].get_future().get();
   EXPECT_EQ(third.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   (*loop)->Proved(PeerOf(second));
   clients.insert(clients.end(), {first, second, third.get()});
   for (int fd : clients) close(fd);
+}
+
+// One connection is served, one waits, and each further one is closed when it is accepted.
+TEST(AcceptLoop, AcceptsEvery50MsWhileConnectionsWait) {
+  const auto loop =
+      AcceptLoop::Listen("127.0.0.1", 0, Port::kDispatcher,
+                         {.places = 1, .per_place = absl::InfiniteDuration(), .waiting = 1});
+  ASSERT_TRUE(loop.ok()) << loop.status();
+  std::vector<int> fds;
+  ASSERT_TRUE((*loop)->Start([](int fd) { close(fd); }).ok());
+  for (int i = 0; i < 2; ++i) fds.push_back(Connect((*loop)->port()));
+  ConnectionPace& pace = *(*loop)->pace();
+  absl::Time next;
+  while ((next = pace.NextTake()) == absl::InfiniteFuture()) std::this_thread::yield();
+  for (int i = 0; i < 5; ++i) {
+    const absl::Time last = next;
+    while ((next = pace.NextTake()) == last) std::this_thread::yield();  // until the turn is over
+    EXPECT_GE(next, last + absl::Milliseconds(50));
+    fds.push_back(Connect((*loop)->port()));
+    pollfd closed = {fds.back(), POLLIN, 0};
+    EXPECT_EQ(poll(&closed, 1, -1), 1);
+    EXPECT_GE(BootTime(), next);
+  }
+  for (int fd : fds) close(fd);
+}
+
+TEST(AcceptLoop, ServesSomeOfAFloodWhileTheOthersAreQueued) {
+  constexpr int kFlood = 300;
+  std::vector<int> taken;  // the loop's, until `all`
+  std::promise<int> first;
+  std::promise<void> all;
+  const auto loop = AcceptLoop::Listen("127.0.0.1", 0, Port::kDispatcher, {.places = kFlood});
+  ASSERT_TRUE(loop.ok()) << loop.status();
+  std::vector<int> fds;
+  for (int i = 0; i < kFlood; ++i) fds.push_back(Connect((*loop)->port()));
+  const auto take = [&](int fd) {
+    if (taken.empty()) {  // accepted descriptors have the lowest free numbers
+      const int lowest = dup(fd);
+      first.set_value(lowest - fd);
+      close(lowest);
+    }
+    taken.push_back(fd);
+    if (taken.size() == kFlood) all.set_value();
+  };
+  ASSERT_TRUE((*loop)->Start(take).ok());
+  EXPECT_LT(first.get_future().get(), kFlood);
+  all.get_future().wait();
+  fds.insert(fds.end(), taken.begin(), taken.end());
+  for (int fd : fds) close(fd);
 }
 
 }  // namespace
