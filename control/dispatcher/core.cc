@@ -155,16 +155,10 @@ void Core::RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterD
   AnswerWhenDurable(txn, datasets_.Register(txn, request), std::move(done));
 }
 
-void Core::GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done,
-                      const Caller& caller) {
+void Core::GetDataset(const std::string& id, uint64_t edition,
+                      Done<std::shared_ptr<const DatasetRecord>> done, const Caller& caller) {
   Transaction txn(*this, caller);
-  auto dataset = datasets_.Find(txn, id, edition);
-  txn.AuditRefusal(dataset.status()).IgnoreError();
-  txn.WhenDurable([done = std::move(done), dataset](const absl::Status& durable) {
-    if (!durable.ok()) return done(durable);
-    if (!dataset.ok()) return done(dataset.status());
-    done(GetDatasetAnswer{(*dataset)->id, (*dataset)->definition, (*dataset)->summary});
-  });
+  AnswerWhenDurable(txn, datasets_.Find(txn, id, edition), std::move(done));
 }
 
 void Core::UnregisterDataset(const std::string& id, DoneEmpty done, const Caller& caller) {

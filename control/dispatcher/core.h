@@ -56,8 +56,9 @@ class Core {
   // PermissionDenied if `caller` may not do this (control/policy/authorization.h).
   void RegisterDataset(const RegisterDatasetRequest& request, Done<RegisterDatasetAnswer> done,
                        const Caller& caller = {});
-  void GetDataset(const std::string& id, uint64_t edition, Done<GetDatasetAnswer> done,
-                  const Caller& caller = {});
+  // Edition 0: the dataset that the id has now. All answers for a dataset share its record.
+  void GetDataset(const std::string& id, uint64_t edition,
+                  Done<std::shared_ptr<const DatasetRecord>> done, const Caller& caller = {});
   void UnregisterDataset(const std::string& id, DoneEmpty done, const Caller& caller = {});
   void GetOrCreateJob(const GetOrCreateJobRequest& request, Done<JobAnswer> done,
                       const Caller& caller = {});

@@ -67,8 +67,8 @@ absl::StatusOr<std::string> FindExisting(const State& state, const Caller& calle
       ". Use a different id, or set `replace`"));
 }
 
-// Returns what a dataset counts for in its namespace: the definition, and the file names and nodes
-// of the summary.
+}  // namespace
+
 int64_t BytesOf(std::string_view definition, const DatasetSummary& summary) {
   size_t bytes = definition.size() + summary.spec_text.size();
   for (const NodeFingerprint& node : summary.nodes) bytes += sizeof(node) + node.name.size();
@@ -78,8 +78,6 @@ int64_t BytesOf(std::string_view definition, const DatasetSummary& summary) {
   }
   return static_cast<int64_t>(bytes);
 }
-
-}  // namespace
 
 absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
     Transaction& txn, const RegisterDatasetRequest& request) {

@@ -8,11 +8,18 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/proto_buffer_writer.h>
 
+#include <array>
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "control/proto/messages_proto.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -24,6 +31,28 @@ grpc::ByteBuffer ToBytes(const Wire& wire) {
                                  static_cast<int>(wire.ByteSizeLong()));
   wire.SerializeToZeroCopyStream(&writer);
   return bytes;
+}
+
+// Returns the bytes of `wire` with one more field, which is `shared`. They keep `shared` and
+// contain no copy of it. `field` is the number of a field of type bytes that `wire` does not have.
+template <class Wire>
+grpc::ByteBuffer ToBytes(const Wire& wire, int field, std::shared_ptr<const std::string> shared) {
+  using google::protobuf::internal::WireFormatLite;
+  using google::protobuf::io::CodedOutputStream;
+  if (shared->empty()) return ToBytes(wire);
+  std::vector<grpc::Slice> slices;
+  ToBytes(wire).Dump(&slices).IgnoreError();  // fails only for compressed bytes
+  std::array<uint8_t, 10> head;               // two numbers of 32 bits
+  uint8_t* end = CodedOutputStream::WriteTagToArray(
+      WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED), head.data());
+  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(shared->size()), end);
+  slices.emplace_back(head.data(), static_cast<size_t>(end - head.data()));
+  using Owner = std::shared_ptr<const std::string>;
+  auto* owner = new Owner(std::move(shared));
+  slices.emplace_back(
+      const_cast<char*>((*owner)->data()), (*owner)->size(),  // gRPC only reads
+      [](void* of_slice) { delete static_cast<Owner*>(of_slice); }, owner);
+  return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
 // Parses `bytes` into `wire`, and clears `bytes`. InvalidArgument if they cannot be parsed.

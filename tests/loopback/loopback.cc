@@ -272,8 +272,12 @@ class LoopbackStub final : public DispatcherStub {
   }
   absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view id, uint64_t edition,
                                               CallOptions options) override {
-    return Call<absl::StatusOr<GetDatasetAnswer>>(
-        options, [&](Core& core, auto done) { core.GetDataset(std::string(id), edition, done); });
+    using Found = std::shared_ptr<const DatasetRecord>;
+    ASSIGN_OR_RETURN(const Found found,
+                     Call<absl::StatusOr<Found>>(options, [&](Core& core, auto done) {
+                       core.GetDataset(std::string(id), edition, done);
+                     }));
+    return GetDatasetAnswer{found->id, found->definition, found->summary};
   }
   absl::Status UnregisterDataset(std::string_view id, CallOptions options) override {
     return Call<absl::Status>(

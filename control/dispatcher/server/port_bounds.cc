@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/refused.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {
@@ -73,30 +74,28 @@ void PortBounds::Request(const PortUser& call, size_t bytes) {
   call_bytes_ += bytes;
 }
 
-absl::Status PortBounds::Answer(const PortUser& call, size_t bytes, absl::Time now) {
+absl::Status PortBounds::Answer(const PortUser& call, size_t bytes, absl::Time now,
+                                const SharedObject& shared) {
   MutexLock lock(mu_);
-  const auto found = Find(calls_, call);
-  found->bytes += bytes;
-  found->answer = bytes;
-  call_bytes_ += bytes;
-  if (bytes <= limits_.small_answer_bytes) return absl::OkStatus();
-  absl::Status room = MakeRoom(now);
-  if (!room.ok()) {
-    found->bytes -= bytes;
-    found->answer = 0;
-    call_bytes_ -= bytes;
-  }
-  return room;
+  const size_t added = bytes + (sharers_.contains(shared.object) ? 0 : shared.bytes);
+  if (added > limits_.small_answer_bytes) RETURN_IF_ERROR(MakeRoom(added, now));
+  Entry& entry = *Find(calls_, call);
+  entry.bytes += bytes;
+  entry.answer = bytes + shared.read_bytes;
+  entry.shared = shared;
+  call_bytes_ += added;
+  if (shared.object != nullptr) ++sharers_[shared.object];
+  return absl::OkStatus();
 }
 
 // Cancelled calls count until they are over, so that no more memory is given out before it is free.
-absl::Status PortBounds::MakeRoom(absl::Time now) {
-  if (call_bytes_ <= limits_.call_bytes) return absl::OkStatus();
+absl::Status PortBounds::MakeRoom(size_t bytes, absl::Time now) {
+  if (call_bytes_ + bytes <= limits_.call_bytes) return absl::OkStatus();
   CancelUnread(calls_, now - limits_.pressed_read_timeout);
   Count(Refused::kTooMany);
-  return absl::UnavailableError(absl::StrCat("requests and answers hold ", call_bytes_,
-                                             " bytes; the limit is ", limits_.call_bytes,
-                                             ". Ask again when other calls have ended"));
+  return absl::UnavailableError(absl::StrCat(
+      "requests and answers hold ", call_bytes_, " bytes, and this answer needs ", bytes,
+      " more; the limit is ", limits_.call_bytes, ". Ask again when other calls have ended"));
 }
 
 void PortBounds::CancelUnread(Entries& entries, absl::Time before) {
@@ -122,6 +121,11 @@ void PortBounds::Remove(const PortUser& user) {
   }
   if (auto found = Find(calls_, user); found != calls_.end()) {
     call_bytes_ -= found->bytes;
+    if (const auto sharers = sharers_.find(found->shared.object);
+        sharers != sharers_.end() && --sharers->second == 0) {
+      call_bytes_ -= found->shared.bytes;
+      sharers_.erase(sharers);
+    }
     calls_.erase(found);
   }
 }

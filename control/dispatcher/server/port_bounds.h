@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -28,11 +29,11 @@ struct PortLimits {
   absl::Duration read_time_per_mib = absl::Seconds(1);  // more, for a call's answer
   size_t unread_bytes = size_t{256} << 20;              // of one stream
   // Of all requests and answers of calls, as the process holds them. Above this, the newest answer
-  // is not given unless it is small, and answers must be read within `pressed_read_timeout` and the
-  // time for their size.
+  // is not given unless it adds little, and answers must be read within `pressed_read_timeout` and
+  // the time for their size.
   size_t call_bytes = size_t{2} << 30;
   absl::Duration pressed_read_timeout = absl::Seconds(5);
-  // An answer of at most this size is given all the same: the number of calls bounds their sum.
+  // An answer that adds at most this is given all the same: the number of calls bounds their sum.
   size_t small_answer_bytes = size_t{64} << 10;
   // A registered definition of 512 MiB (dataset_registry.cc), and the rest of its request.
   size_t message_bytes = size_t{576} << 20;
@@ -52,6 +53,13 @@ class PortUser {
   // The time since which something is unread; InfiniteFuture if nothing is. gRPC does not say how
   // much of a call's answer the peer has read, so this is the time of the answer.
   virtual absl::Time UnreadSince() const = 0;
+};
+
+// An object that several answers keep. It counts once, as long as one of them is unread.
+struct SharedObject {
+  const void* object = nullptr;  // its identity; null: the answer keeps none
+  size_t bytes = 0;
+  size_t read_bytes = 0;  // the part of `bytes` that a peer reads
 };
 
 // Any thread may call any method.
@@ -77,9 +85,10 @@ class PortBounds {
   void AddCall(PortUser& call, absl::Time now);
   // The call's request, of that size, has arrived.
   void Request(const PortUser& call, size_t bytes);
-  // The call gets an answer of that size. Unavailable if too many bytes are held: the answer must
-  // be dropped.
-  absl::Status Answer(const PortUser& call, size_t bytes, absl::Time now);
+  // The call gets an answer that has `bytes` of its own, and keeps `shared`. Unavailable if too
+  // many bytes are held: the answer must be dropped.
+  absl::Status Answer(const PortUser& call, size_t bytes, absl::Time now,
+                      const SharedObject& shared = {});
   // It is over. The object is not used after this call.
   void Remove(const PortUser& user);
 
@@ -92,13 +101,14 @@ class PortBounds {
   struct Entry {
     PortUser* user;
     absl::Time since;
-    size_t bytes = 0;    // of a call
+    size_t bytes = 0;    // of a call, without the shared object
     bool ended = false;  // it was refused or cancelled, but is not over yet
-    size_t answer = 0;   // the share of `bytes` that the answer has
+    size_t answer = 0;   // bytes that the peer must read
+    SharedObject shared = {};
   };
   using Entries = std::list<Entry>;  // oldest first
 
-  absl::Status MakeRoom(absl::Time now) REQUIRES(mu_);
+  absl::Status MakeRoom(size_t bytes, absl::Time now) REQUIRES(mu_);
   void CancelUnread(Entries& entries, absl::Time before) REQUIRES(mu_);
   absl::Duration TimeToRead(const Entry& entry) const;  // beyond the timeout
 
@@ -108,7 +118,8 @@ class PortBounds {
   Entries unidentified_ GUARDED_BY(mu_);
   Entries streams_ GUARDED_BY(mu_);  // identified
   Entries calls_ GUARDED_BY(mu_);
-  size_t call_bytes_ GUARDED_BY(mu_) = 0;  // of calls_
+  std::map<const void*, int> sharers_ GUARDED_BY(mu_);  // of each shared object, calls that keep it
+  size_t call_bytes_ GUARDED_BY(mu_) = 0;               // of calls_ and of the shared objects
   absl::Time swept_ GUARDED_BY(mu_) = absl::InfinitePast();
 };
 

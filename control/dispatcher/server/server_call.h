@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -44,10 +45,16 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
   void FinishWith(const google::protobuf::Message& answer) {
     const absl::Status room = bounds_->Answer(*this, answer.ByteSizeLong(), BootTime());
     if (!room.ok()) return FinishWith(room);
-    answer_ = ToBytes(answer);
-    Answered();
-    bounds_->OnServed(context_->peer());
-    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
+    Give(ToBytes(answer));
+  }
+  // Does the same with one more field, which is `shared` (control/rpc/wire_bytes.h). The answer
+  // keeps the object of which `shared` is a part, and which has that many bytes.
+  void FinishWith(const google::protobuf::Message& answer, int field,
+                  std::shared_ptr<const std::string> shared, size_t object_bytes) {
+    const absl::Status room = bounds_->Answer(*this, answer.ByteSizeLong(), BootTime(),
+                                              {shared.get(), object_bytes, shared->size()});
+    if (!room.ok()) return FinishWith(room);
+    Give(ToBytes(answer, field, std::move(shared)));
   }
   void FinishWith(const absl::Status& status) {
     Answered();
@@ -81,6 +88,12 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
   void OnDone() override {
     bounds_->Remove(*this);
     delete this;
+  }
+  void Give(grpc::ByteBuffer answer) {
+    answer_ = std::move(answer);
+    Answered();
+    bounds_->OnServed(context_->peer());
+    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
   }
   void Answered() {
     MutexLock lock(mu_);

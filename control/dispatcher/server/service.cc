@@ -3,11 +3,13 @@
 
 #include <grpcpp/security/auth_context.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "control/dispatcher/dataset_registry.h"
 #include "control/dispatcher/server/server_stream.h"
 #include "control/observe/refused.h"
 #include "control/policy/authorization.h"
@@ -22,15 +24,31 @@ std::string PathOf(const std::string& method) {
   return absl::StrCat("/", wire::Dispatcher::service_full_name(), "/", method);
 }
 
+// Gives the call its answer, as `Wire`.
+template <class Wire, class Answer>
+void Give(const Answer& answer, ServerCall* call) {
+  Wire wire;
+  ToWire(answer, &wire);
+  call->FinishWith(wire);
+}
+
+// A definition may have many MiB, and many may ask for it, so no answer has a copy of it.
+template <class Wire>
+void Give(const std::shared_ptr<const DatasetRecord>& dataset, ServerCall* call) {
+  Wire wire;
+  ToWire(GetDatasetAnswer{dataset->id, /*definition=*/"", dataset->summary}, &wire);
+  call->FinishWith(wire, Wire::kDefinitionFieldNumber,
+                   std::shared_ptr<const std::string>(dataset, &dataset->definition),
+                   static_cast<size_t>(BytesOf(dataset->definition, dataset->summary)));
+}
+
 // Answers a call with the core's answer, as `Wire`, or with its status.
 template <class Answer, class Wire>
 Core::Done<Answer> AnswerTo(ServerCall* call) {
-  return [call](absl::StatusOr<Answer> answer) {
+  return [call](const absl::StatusOr<Answer>& answer) {
     if (!answer.ok()) return call->FinishWith(answer.status());
     if (call->FinishIfCancelled()) return;
-    Wire wire;
-    ToWire(*answer, &wire);
-    call->FinishWith(wire);
+    Give<Wire>(*answer, call);
   };
 }
 
@@ -117,8 +135,9 @@ void DispatcherService::AddDatasets() {
       Requests::kLarge);
   AddCall<wire::DatasetRequest>(
       "GetDataset", [this](const auto& request, const Caller& caller, ServerCall* call) {
-        core_->GetDataset(request.dataset_id(), request.edition(),
-                          AnswerTo<GetDatasetAnswer, wire::GetDatasetAnswer>(call), caller);
+        core_->GetDataset(
+            request.dataset_id(), request.edition(),
+            AnswerTo<std::shared_ptr<const DatasetRecord>, wire::GetDatasetAnswer>(call), caller);
       });
   AddCall<wire::DatasetRequest>(
       "UnregisterDataset", [this](const auto& request, const Caller& caller, ServerCall* call) {

@@ -114,6 +114,31 @@ TEST(PortBounds, UnreadAnswersHoldBoundedBytes) {
   EXPECT_TRUE(bounds.Answer(second, 60, kStart + absl::Seconds(6)).ok());
 }
 
+TEST(PortBounds, AnObjectOfSeveralAnswersCountsOnce) {
+  PortBounds bounds({.read_timeout = absl::Seconds(60),
+                     .read_time_per_mib = absl::Seconds(1),
+                     .call_bytes = 3 << 20,
+                     .small_answer_bytes = 10});
+  const SharedObject object{&bounds, 2 << 20, 1 << 20}, other{&object, 2 << 20, 0};
+  User first, second, third, fourth;
+  for (User* user : {&first, &second, &third, &fourth}) bounds.AddCall(*user, kStart);
+  EXPECT_TRUE(bounds.Answer(first, 10, kStart, object).ok());
+  EXPECT_TRUE(bounds.Answer(second, 1 << 19, kStart, object).ok());
+  EXPECT_FALSE(bounds.Answer(third, 1 << 20, kStart, object).ok());  // for its own bytes
+  EXPECT_TRUE(bounds.Answer(third, 10, kStart, object).ok());        // it adds little
+  EXPECT_FALSE(bounds.Answer(fourth, 10, kStart, other).ok());
+  bounds.Remove(first);
+  bounds.Remove(third);
+  EXPECT_FALSE(bounds.Answer(fourth, 10, kStart, other).ok());  // `second` keeps the object
+  second.unread_since = kStart;
+  bounds.Sweep(kStart + absl::Seconds(61));
+  EXPECT_FALSE(second.cancelled);  // its peer must read 1.5 MiB
+  bounds.Sweep(kStart + absl::Seconds(62));
+  EXPECT_TRUE(second.cancelled);
+  bounds.Remove(second);
+  EXPECT_TRUE(bounds.Answer(fourth, 10, kStart, other).ok());
+}
+
 // Three workers that fetch large definitions must not cancel each other for ever.
 TEST(PortBounds, ALargeAnswerHasTimeInProportionToItsSize) {
   constexpr size_t kMib = 1 << 20;

@@ -78,15 +78,17 @@ class PortTest : public ::testing::Test {
     return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", listener_->port()),
                                      grpc::InsecureChannelCredentials(), arguments);
   }
-  // Registers a dataset whose definition has this many bytes.
-  grpc::Status Register(const std::string& id, size_t bytes) {
+  grpc::Status Register(const RegisterDatasetRequest& dataset) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     wire::RegisterDatasetRequest request;
-    ToWire(RegisterDatasetRequest{.dataset_id = id, .definition = std::string(bytes, 'x')},
-           &request);
+    ToWire(dataset, &request);
     wire::RegisterDatasetAnswer answer;
     return stub_->GetOrRegisterDataset(&context, request, &answer);
+  }
+  // Registers a dataset whose definition has this many bytes.
+  grpc::Status Register(const std::string& id, size_t bytes) {
+    return Register({.dataset_id = id, .definition = std::string(bytes, 'x')});
   }
   grpc::Status Get(const std::string& id) {
     grpc::ClientContext context;
@@ -309,12 +311,31 @@ TEST_F(PortTest, CallsWithoutARequestAreBounded) {
   EXPECT_TRUE(Register("some", 10).ok());
 }
 
-// The peer reads nothing, so nothing but the bounds can end its calls.
+// The bytes of 30 copies are above the limit.
+TEST_F(PortTest, UnreadAnswersWithOneDefinitionHoldOneCopy) {
+  Start({.call_bytes = 40 << 20});
+  ASSERT_TRUE(Register("large", 4 << 20).ok());
+  std::promise<std::shared_ptr<const DatasetRecord>> found;
+  core_->GetDataset("large", 0, [&](const auto& record) { found.set_value(record.value()); });
+  const std::shared_ptr<const DatasetRecord> record = found.get_future().get();
+  wire::DatasetRequest request;
+  request.set_dataset_id("large");
+  const Deaf deaf(listener_->port(),
+                  WithoutAWindow() + Calls("GetDataset", 30, request.SerializeAsString()));
+  EXPECT_TRUE(Eventually([&] { return record.use_count() > 30; }));
+  EXPECT_TRUE(Get("large").ok());
+  listener_.reset();
+  EXPECT_TRUE(Eventually([&] { return record.use_count() < 30; }));
+}
+
+// The peer reads nothing, so nothing but the bounds can end its calls. The summary is in each
+// answer, unlike the definition.
 TEST_F(PortTest, UnreadAnswersDoNotKeepOthersFromTheirs) {
   Start({.read_time_per_mib = absl::Milliseconds(10),
          .call_bytes = 40 << 20,
          .pressed_read_timeout = absl::Seconds(3)});
-  ASSERT_TRUE(Register("large", 4 << 20).ok());
+  ASSERT_TRUE(
+      Register({.dataset_id = "large", .summary = {.spec_text = std::string(4 << 20, 'x')}}).ok());
   wire::DatasetRequest request;
   request.set_dataset_id("large");
   const int64_t late = RefusedSoFar("dispatcher", "too_late");
