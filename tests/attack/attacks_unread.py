@@ -17,8 +17,8 @@ CONNECTIONS = 8
 NO_WINDOW = PREFACE + http2.frame(http2.SETTINGS, payload=struct.pack(">HI", 4, 0))
 
 
-# At the dispatcher: 2 GiB for all answers of calls, and the answers that are being made.
-@attack("grpc", "pages", bound_mib=2048 + 256)
+# At the dispatcher: 4,096 calls, and for each the 64 KiB of a small answer. No answer has a copy of the definition.
+@attack("grpc", "pages", bound_mib=256)
 def unread_answers(run):
     """Calls for a definition of 8 MiB, for statuses, of unknown methods, and sessions; requests for pages; all unread."""
     requests = _requests(run)
