@@ -98,12 +98,14 @@ void ConnectionWatch::Look(absl::Time now) {
     const auto most = std::ranges::max_element(unauthenticated_, {}, &Connection::bytes);
     bytes -= most->bytes;
     Close(*most, Refused::kTooLong);
+    pace_->Overused(most->client, now);
     unauthenticated_.erase(most);
   }
 }
 
 // Closes a connection if there are too many with a further one of that client.
 void ConnectionWatch::MakeRoomFor(const ClientAddress& client) {
+  if (unauthenticated_.size() < std::min(limits_.of_source, limits_.in_all)) return;
   std::map<std::string, size_t> of_source;
   ++of_source[client.source()];
   for (const Connection& one : unauthenticated_) ++of_source[one.client.source()];

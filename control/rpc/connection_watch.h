@@ -9,7 +9,7 @@
 // then, so these limits do not concern honest newcomers:
 // - Above a number, the oldest connection of the source that has most is closed. A source with few
 //   connections loses none to a source with many. The pace (control/observe/connection_pace.h) lets
-//   in 32 connections of a source and then 16 per second, so the oldest of 64 has had 2 s.
+//   in 32 connections of a source and then 16 per second, so the oldest of 256 has had 14 s.
 // - Above the number of bytes, the connections that have sent most are closed.
 // A crowd of honest clients that share an address stays below the limits: a client that has proved
 // itself no longer counts, and the pace lets the others wait.
@@ -38,8 +38,8 @@ struct ConnectionLimits {
   uint64_t bytes = 192 << 10;
   absl::Duration time = absl::Seconds(10);
   // Connections of one IPv4 address, or of one IPv6 network of 64 bits. At least 1, as `in_all`.
-  size_t of_source = 64;
-  size_t in_all = 1024;  // enough for the hosts of a cluster that all connect at once
+  size_t of_source = 256;
+  size_t in_all = 2048;  // enough for the hosts of a cluster that all connect at once
   // Of all connections together. With 100 bytes for each, gRPC holds 3.1 GiB.
   uint64_t bytes_in_all = 32 << 20;
 };

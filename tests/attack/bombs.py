@@ -249,6 +249,19 @@ def huge_cache(ps, folder):
     return _large_elements(ps).cache().skip(999)
 
 
+@buffer
+def shuffle_of_caches(ps, folder):
+    """Elements that a cache and a shuffle buffer share, until the cache is gone."""
+    one = lambda x: _large_elements(ps).take(1).cache()  # noqa: E731
+    return ps.Dataset.range(1000).flat_map(one).shuffle(1 << 40)
+
+
+@buffer
+def open_datasets(ps, folder):
+    """1,000 open datasets with an element of 1 MiB each."""
+    return _large_elements(ps).interleave(lambda x: ps.Dataset.from_tensors(x).repeat(), cycle_length=1000)
+
+
 def read(ps, name, args):
     """Reads a few elements of that bomb. Returns their number, and how the reading ended."""
     begun, read_of_it = time.monotonic(), 0

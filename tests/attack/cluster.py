@@ -144,8 +144,8 @@ class Cluster:
     """A dispatcher and two workers with all their ports, which know who may do what. The end of the `with` block ends them."""
 
     def __init__(self, args, folder):
-        worker = ["--metrics-port", 0, "--memory-budget-bytes", BUDGET, "--ram-budget-bytes", BUDGET, "--buffer-budget-bytes", BUDGET,
-                  "--cross-trainer-cache-size-bytes", BUDGET]
+        worker = ["--metrics-port", 0, "--memory-budget-bytes", BUDGET, "--ram-budget-bytes", BUDGET,
+                  "--buffer-budget-bytes", BUDGET, "--cross-trainer-cache-size-bytes", BUDGET]
         if args.ucx:
             worker += ["--ucx-lanes", "tcp"]
         self.folder = folder

@@ -82,9 +82,10 @@ absl::Status PortBounds::Answer(const PortUser& call, size_t bytes, absl::Time n
   Entry& entry = *Find(calls_, call);
   entry.bytes += bytes;
   entry.answer = bytes + shared.read_bytes;
-  entry.shared = shared;
+  entry.shared = shared.object;
   call_bytes_ += added;
-  if (shared.object != nullptr) ++sharers_[shared.object];
+  if (shared.object != nullptr)
+    ++sharers_.try_emplace(shared.object, Sharers{0, shared.bytes}).first->second.calls;
   return absl::OkStatus();
 }
 
@@ -121,9 +122,9 @@ void PortBounds::Remove(const PortUser& user) {
   }
   if (auto found = Find(calls_, user); found != calls_.end()) {
     call_bytes_ -= found->bytes;
-    if (const auto sharers = sharers_.find(found->shared.object);
-        sharers != sharers_.end() && --sharers->second == 0) {
-      call_bytes_ -= found->shared.bytes;
+    if (const auto sharers = sharers_.find(found->shared);
+        sharers != sharers_.end() && --sharers->second.calls == 0) {
+      call_bytes_ -= sharers->second.bytes;
       sharers_.erase(sharers);
     }
     calls_.erase(found);

@@ -101,10 +101,14 @@ class PortBounds {
   struct Entry {
     PortUser* user;
     absl::Time since;
-    size_t bytes = 0;    // of a call, without the shared object
-    bool ended = false;  // it was refused or cancelled, but is not over yet
-    size_t answer = 0;   // bytes that the peer must read
-    SharedObject shared = {};
+    size_t bytes = 0;              // of a call, without the shared object
+    bool ended = false;            // it was refused or cancelled, but is not over yet
+    size_t answer = 0;             // bytes that the peer must read
+    const void* shared = nullptr;  // SharedObject::object
+  };
+  struct Sharers {
+    int calls = 0;
+    size_t bytes = 0;
   };
   using Entries = std::list<Entry>;  // oldest first
 
@@ -118,8 +122,8 @@ class PortBounds {
   Entries unidentified_ GUARDED_BY(mu_);
   Entries streams_ GUARDED_BY(mu_);  // identified
   Entries calls_ GUARDED_BY(mu_);
-  std::map<const void*, int> sharers_ GUARDED_BY(mu_);  // of each shared object, calls that keep it
-  size_t call_bytes_ GUARDED_BY(mu_) = 0;               // of calls_ and of the shared objects
+  std::map<const void*, Sharers> sharers_ GUARDED_BY(mu_);  // of each shared object
+  size_t call_bytes_ GUARDED_BY(mu_) = 0;                   // of calls_ and of the shared objects
   absl::Time swept_ GUARDED_BY(mu_) = absl::InfinitePast();
 };
 

@@ -28,7 +28,7 @@ class Disk;             // control/env/disk.h
 class Files;            // control/env/files.h
 class Profile;          // dataplane/dataset/engine/profile.h
 class PythonHost;       // dataplane/dataset/expr/python_host.h
-class BufferAccount;    // dataplane/dataset/engine/buffer_budget.h
+class BufferAccount;    // dataplane/memory/buffer_budget.h
 class ReadAheadBudget;  // dataplane/dataset/engine/read_ahead.h
 class ResultSink;       // dataplane/dataset/expr/function.h
 

@@ -3,7 +3,6 @@
 set(PENSTOCK_DATASET_ENGINE
   engine/background_task.cc
   engine/body.cc
-  engine/buffer_budget.cc
   engine/build_site.cc
   engine/element_sink.cc
   engine/epochs.cc

@@ -13,6 +13,10 @@
 namespace penstock {
 namespace {
 
+constexpr int64_t kMostStateBytes = int64_t{16} << 20;
+constexpr size_t kLeastRemembered = 64;  // positions
+constexpr int64_t kMostStride = int64_t{1} << 60;
+
 absl::StatusOr<StateWriter> StateOf(NodeIterator& input, uint64_t save_number) {
   StateWriter writer(save_number);
   RETURN_IF_ERROR(input.Save(writer));
@@ -20,6 +24,11 @@ absl::StatusOr<StateWriter> StateOf(NodeIterator& input, uint64_t save_number) {
 }
 
 }  // namespace
+
+int64_t PositionedInput::Remembered::bytes() const {
+  const size_t state_bytes = state.ok() ? state->bytes().size() : state.status().message().size();
+  return static_cast<int64_t>(sizeof(Remembered) + state_bytes);
+}
 
 PositionedInput::Remembered PositionedInput::Here(uint64_t save_number) const {
   Remembered here = {pulled_, StateOf(*input_, save_number)};
@@ -30,7 +39,8 @@ PositionedInput::Remembered PositionedInput::Here(uint64_t save_number) const {
 void PositionedInput::Remember() {
   if (pulled_ < remember_at_ || !exact_) return;
   RememberHere();
-  if (__builtin_add_overflow(pulled_, every_, &remember_at_))
+  MutexLock lock(mu_);
+  if (__builtin_add_overflow(pulled_, stride_, &remember_at_))
     remember_at_ = std::numeric_limits<int64_t>::max();
 }
 
@@ -44,8 +54,27 @@ void PositionedInput::RememberHere() {
 
 void PositionedInput::Keep(Remembered here) {
   MutexLock lock(mu_);
-  if (!remembered_.empty() && remembered_.back().at == here.at) remembered_.pop_back();
+  if (!remembered_.empty() && remembered_.back().at == here.at) {
+    state_bytes_ -= remembered_.back().bytes();
+    remembered_.pop_back();
+  }
+  state_bytes_ += here.bytes();
   remembered_.push_back(std::move(here));
+  if (state_bytes_ > kMostStateBytes && remembered_.size() >= kLeastRemembered) Thin();
+}
+
+void PositionedInput::Thin() {
+  std::deque<Remembered> kept;
+  for (size_t i = 0; i < remembered_.size(); ++i) {
+    Remembered& one = remembered_[i];
+    if (i % 2 == 0 || i + 1 == remembered_.size() || one.at == saved_at_) {
+      kept.push_back(std::move(one));
+    } else {
+      state_bytes_ -= one.bytes();
+    }
+  }
+  remembered_ = std::move(kept);
+  stride_ = std::min(2 * stride_, kMostStride);
 }
 
 template <class Read>
@@ -115,7 +144,11 @@ absl::Status PositionedInput::PassTo(int64_t n) {
 
 void PositionedInput::Release(int64_t n) {
   MutexLock lock(mu_);
-  while (remembered_.size() > 1 && remembered_[1].at <= n) remembered_.pop_front();
+  while (remembered_.size() > 1 && remembered_[1].at <= n) {
+    state_bytes_ -= remembered_.front().bytes();
+    remembered_.pop_front();
+  }
+  if (remembered_.size() < kLeastRemembered / 2) stride_ = every_;
 }
 
 void PositionedInput::Gave(int64_t number) {
@@ -171,7 +204,12 @@ absl::Status PositionedInput::Save(StateWriter& writer, int64_t n) {
   RETURN_IF_ERROR(Write(writer, n, here));
   // No later state may start before this one. This state may be committed, and the splits before it
   // forgotten.
-  Keep(writer.save_number() == 0 ? std::move(here) : Here());
+  if (writer.save_number() != 0) here = Here();
+  {
+    MutexLock lock(mu_);
+    saved_at_ = here.at;
+  }
+  Keep(std::move(here));
   return absl::OkStatus();
 }
 
@@ -180,6 +218,7 @@ absl::Status PositionedInput::SaveBehind(StateWriter& writer, int64_t n) {
   auto from = remembered_.rbegin();
   while (from != remembered_.rend() && from->at > n) ++from;
   PENSTOCK_CHECK(from != remembered_.rend());
+  saved_at_ = from->at;
   return Write(writer, n, *from);
 }
 

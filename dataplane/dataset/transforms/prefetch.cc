@@ -10,12 +10,12 @@
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "control/sync/thread.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/dataset/engine/profile.h"
 #include "dataplane/dataset/engine/read_ahead.h"
 #include "dataplane/dataset/graph/state_bytes.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/memory/catch_exhausted.h"
@@ -140,7 +140,9 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
         has_room_ &= held.charge.TryAdd(site_, *held.element);
         queue_.push_back(std::move(held));
       } else {
-        queue_.push_back({next.status(), {}});
+        Held held{next.status(), {}};
+        has_room_ &= held.charge.TryAdd(site_, next.status());
+        queue_.push_back(std::move(held));
       }
       changed_.NotifyAll();
       if (last) return;

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/dataset/transforms/shuffle_order.h"
@@ -93,7 +93,7 @@ class ShuffleIterator final : public NodeIterator {
   absl::Status Hold(size_t slot, absl::StatusOr<std::optional<Element>> next) {
     if (!next.ok()) {
       if (EndsReading(next.status())) return next.status();
-      RETURN_IF_ERROR(held_[slot].charge.Add(site_));
+      RETURN_IF_ERROR(held_[slot].charge.Add(site_, next.status()));
       held_[slot].element = next.status();
       return absl::OkStatus();
     }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the transforms add to the component dataplane/dataset.
 set(PENSTOCK_DATASET_TRANSFORMS
+  transforms/buffer_charge.cc
   transforms/common_spec.cc
   transforms/element_bytes.cc
   transforms/enumerate.cc

@@ -14,13 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "control/observe/event_log.h"
 #include "control/sync/mutex.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/dataset/transforms/cache/cache_store.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
-#include "dataplane/memory/catch_exhausted.h"
 #include "include/status_macros.h"
 
 namespace penstock {
@@ -145,8 +144,7 @@ class CacheIterator final : public NodeIterator {
     mode_ = Mode::kPassing;
     if (kept.ok()) return;
     store_->Discard();
-    StderrEventLog()->Write(
-        {"not_cached", {{"node", site_.name()}, {"error", OfElement(kept).ToString()}}});
+    StderrEventLog()->Write({"not_cached", {{"node", site_.name()}, {"error", kept.ToString()}}});
   }
 
   BuildSite site_;
@@ -243,13 +241,17 @@ class MemoryStore final : public CacheStore {
     return nullptr;
   }
   absl::Status Append(const Element& element) override {
-    RETURN_IF_ERROR(charge_.Add(site_, element));
+    BufferCharge charge;
+    if (!charge.TryAdd(site_, element, /*shared=*/true))
+      return absl::ResourceExhaustedError(
+          "the transforms of this worker leave no room for a cache; raise buffer_budget_bytes");
     filling_.push_back(element.Share());
+    charges_.push_back(std::move(charge));
     return absl::OkStatus();
   }
   absl::Status Commit() override {
-    whole_ = std::make_shared<const CachedElements>(
-        CachedElements{std::exchange(filling_, {}), seed(), site_.number(), std::move(charge_)});
+    whole_ = std::make_shared<const CachedElements>(CachedElements{
+        std::exchange(filling_, {}), seed(), site_.number(), std::exchange(charges_, {})});
     if (KeptByNode* kept = site_.kept_by_node()) {
       MutexLock lock(kept->mu);
       if (kept->cached == nullptr) kept->cached = whole_;
@@ -257,8 +259,8 @@ class MemoryStore final : public CacheStore {
     return absl::OkStatus();
   }
   void Discard() override {
+    charges_.clear();
     filling_.clear();
-    charge_ = {};
   }
   std::unique_ptr<CacheReader> Read() override { return std::make_unique<MemoryReader>(whole_); }
 
@@ -278,8 +280,8 @@ class MemoryStore final : public CacheStore {
 
   const BuildSite site_;
   std::vector<Element> filling_;
-  BufferCharge charge_;               // of filling_
-  std::optional<uint64_t> demanded_;  // seed
+  std::vector<BufferCharge> charges_;  // of filling_
+  std::optional<uint64_t> demanded_;   // seed
   std::shared_ptr<const CachedElements> whole_;
 };
 

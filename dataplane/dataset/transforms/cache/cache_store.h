@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/split.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "penstock/element.h"
 
 namespace penstock {
@@ -22,7 +22,7 @@ struct CachedElements {
   std::vector<Element> elements;
   uint64_t seed = 0;  // used for random draws, with the node's number
   int number = 0;
-  BufferCharge charge;
+  std::vector<BufferCharge> charges;  // one per element
 };
 
 class CacheReader {

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "dataplane/dataset/engine/body.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/decides_by_value.h"
 #include "dataplane/dataset/graph/state_bytes.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/memory/pool.h"
@@ -21,7 +21,7 @@ namespace penstock {
 namespace {
 
 constexpr int64_t kMostOpenInputs = 4096;
-constexpr int64_t kBytesOfDataset = 4096;  // about the memory of an open dataset's iterators
+constexpr int64_t kBytesOfDataset = 4096;  // of the iterators of an open dataset, about
 
 // The pool in which the datasets of a cycle make their elements. Consecutive elements of one
 // dataset need not be consecutive in the output.
@@ -198,7 +198,8 @@ class InterleaveIterator final : public NodeIterator {
         opener_.Open(outer, static_cast<uint64_t>(element));
     if (!iterator.ok()) return Annotate(iterator.status(), "element ", element);
     BufferCharge charge;
-    RETURN_IF_ERROR(charge.Add(site_, kBytesOfDataset));
+    const auto argument_bytes = static_cast<int64_t>(outer.block().size());
+    RETURN_IF_ERROR(charge.Add(site_, kBytesOfDataset + argument_bytes));
     open_[place] = {*std::move(iterator), element, std::move(charge)};
     ++opened_;
     return absl::OkStatus();

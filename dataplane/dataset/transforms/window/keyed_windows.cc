@@ -70,7 +70,7 @@ absl::StatusOr<KeyedWindows::Window*> KeyedWindows::Hold(Element element, int64_
   ASSIGN_OR_RETURN(const int64_t key, KeyOf(element, number));
   Window& window = open_[key];
   window.key = key;
-  RETURN_IF_ERROR(window.charge.Add(site_, element));
+  RETURN_IF_ERROR(window.charges.emplace_back().Add(site_, element));
   if (window.elements.empty()) oldest_[number] = key;
   window.elements.push_back(std::move(element));
   window.numbers.push_back(number);

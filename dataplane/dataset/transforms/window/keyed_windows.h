@@ -16,9 +16,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/registry.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "penstock/element.h"
 
@@ -47,7 +47,7 @@ class KeyedWindows : public NodeIterator {
     int64_t key = 0;
     std::vector<Element> elements;
     std::vector<int64_t> numbers;
-    BufferCharge charge;
+    std::vector<BufferCharge> charges;
   };
 
   // The next window that is full, has waited too long or remains at the end; nullopt at the end. An

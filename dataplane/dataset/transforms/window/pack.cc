@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/engine/element_sink.h"
 #include "dataplane/dataset/graph/decides_by_value.h"
 #include "dataplane/dataset/graph/state_bytes.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/dataset/transforms/window/pack_rows.h"
@@ -104,8 +104,8 @@ class PackIterator final : public NodeIterator {
   static constexpr size_t kNoRow = std::numeric_limits<size_t>::max();
   struct Open {
     PackedRow row;
-    int64_t number;       // of the row, in the order in which rows are begun
-    BufferCharge charge;  // of its elements
+    int64_t number;  // of the row, in the order in which rows are begun
+    std::vector<BufferCharge> charges;
   };
   struct SavedPiece {
     size_t row;  // index in open_, or kNoRow: it waits for a row
@@ -166,10 +166,10 @@ class PackIterator final : public NodeIterator {
     return absl::OkStatus();
   }
 
-  // Adds a piece of an element. The row is charged for the whole element.
+  // Adds a piece of an element, and charges the whole element.
   absl::Status AddTo(Open& open, PackedRow::Segment segment) {
     const size_t bytes = segment.element.block().size();
-    RETURN_IF_ERROR(open.charge.Add(site_, static_cast<int64_t>(bytes)));
+    RETURN_IF_ERROR(open.charges.emplace_back().Add(site_, static_cast<int64_t>(bytes)));
     open.row.Add(std::move(segment));
     return absl::OkStatus();
   }

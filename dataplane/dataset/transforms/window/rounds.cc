@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/map/scalar_function.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
@@ -181,7 +181,7 @@ absl::StatusOr<RoundsIterator::Buckets::iterator> RoundsIterator::Hold(
     key = bucket.value_or(0);
   }
   BufferCharge charge;
-  RETURN_IF_ERROR(error.ok() ? charge.Add(site_, **next) : charge.Add(site_));
+  RETURN_IF_ERROR(error.ok() ? charge.Add(site_, **next) : charge.Add(site_, error));
   numbers_.insert(number);
   if (!error.ok()) {
     errors_.push_back({number, std::move(error), std::move(charge)});

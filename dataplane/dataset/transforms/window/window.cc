@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "dataplane/dataset/engine/buffer_budget.h"
 #include "dataplane/dataset/engine/build_site.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/dataset/transforms/batch/row_errors.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/dataset/transforms/kinds.h"
 #include "dataplane/dataset/transforms/positioned_input.h"
 #include "dataplane/dataset/transforms/window/window_form.h"
@@ -101,7 +101,8 @@ class WindowIterator final : public NodeIterator {
 
   absl::Status Hold(absl::StatusOr<Element> element) {
     BufferCharge charge;
-    RETURN_IF_ERROR(element.ok() ? charge.Add(site_, *element) : charge.Add(site_));
+    RETURN_IF_ERROR(element.ok() ? charge.Add(site_, *element)
+                                 : charge.Add(site_, element.status()));
     held_.push_back({std::move(element), std::move(charge)});
     return absl::OkStatus();
   }

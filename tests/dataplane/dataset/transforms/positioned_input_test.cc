@@ -5,14 +5,18 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "include/status_macros.h"
 
 namespace penstock {
 namespace {
 
-// Counts 0, 1, 2, …; its state is the next number.
+// Counts 0, 1, 2, …; its state is the next number, and bytes that say nothing.
 class CountingInput final : public NodeIterator {
  public:
+  explicit CountingInput(size_t state_bytes = 0) : rest_(state_bytes, 'x') {}
   absl::StatusOr<std::optional<Element>> Next() override { return absl::InternalError("skip it"); }
   absl::StatusOr<int64_t> Skip(int64_t count) override {
     next_ += count;
@@ -20,6 +24,7 @@ class CountingInput final : public NodeIterator {
   }
   absl::Status Save(StateWriter& writer) override {
     writer.WriteInt(next_);
+    if (!rest_.empty()) writer.WriteString(rest_);
     return absl::OkStatus();
   }
   absl::Status Restore(StateReader& reader) override {
@@ -28,6 +33,7 @@ class CountingInput final : public NodeIterator {
   }
 
  private:
+  const std::string rest_;
   int64_t next_ = 0;
 };
 
@@ -71,6 +77,21 @@ TEST_P(PositionedInputs, AStateNeverBeginsBeforeTheRestoredOne) {
 }
 
 // 0: states that a node above keeps. 7: states that a user gets.
+TEST(PositionedInput, RemembersFewerPositionsIfTheirStatesAreLarge) {
+  constexpr int64_t kElements = 20'000;
+  PositionedInput input(std::make_unique<CountingInput>(size_t{1} << 20), kRememberOften);
+  int64_t begin = 0;
+  for (int64_t read = 0; read < kElements; read += kRememberOften) {
+    ASSERT_EQ(*input.Skip(kRememberOften), kRememberOften);
+    if (read % 1000 != 0) continue;
+    const int64_t n = read / 2;  // all elements before it are kept, and as many after it
+    const int64_t before = std::exchange(begin, Begin(input, n, 0));
+    EXPECT_GE(begin, before);
+    EXPECT_LE(begin, n);
+    EXPECT_LE(n - begin, read / 16 + kRememberOften);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Saves, PositionedInputs, testing::Values(0, 7));
 
 }  // namespace
