@@ -184,11 +184,18 @@ bool ConnectionPace::Proved(const ClientAddress& client) {
   return true;
 }
 
-void ConnectionPace::Overused(const ClientAddress& client, absl::Time now) {
+void ConnectionPace::Sent(const ClientAddress& client, uint64_t bytes, absl::Time now) {
   MutexLock lock(mu_);
   Source& source = SourceOf(client.source(), now);
-  if (source.unproven.size() < limits_.places) source.unproven.resize(limits_.places);
-  source.next_free = std::max(source.next_free, now + limits_.after_overuse);
+  FreePlaces(source, now);
+  source.bytes += bytes;
+  const uint64_t places = source.bytes / limits_.bytes_per_place;
+  source.bytes %= limits_.bytes_per_place;
+  const size_t taken = std::min<uint64_t>(places, limits_.places - source.unproven.size());
+  if (taken > 0 && source.unproven.empty()) source.next_free = now + limits_.per_place;
+  source.unproven.resize(source.unproven.size() + taken);
+  source.next_free = std::min(source.next_free + (places - taken) * limits_.per_place,
+                              std::max(source.next_free, now + limits_.most_delay));
 }
 
 ConnectionPace::Source& ConnectionPace::SourceOf(const std::string& name, absl::Time now) {
@@ -250,7 +257,7 @@ void ConnectionPace::Look(Source& source, absl::Time now) {
 
 bool ConnectionPace::Leaves(const Waiting& one, short events, absl::Time now) const {
   if ((events & (POLLRDHUP | POLLHUP | POLLERR)) != 0) return true;
-  if (events != 0 || now < one.since + limits_.patience) return false;
+  if (now < one.since + limits_.patience) return false;
   CountRefused(counted_as_, Refused::kTooLate);
   return true;
 }

@@ -11,8 +11,8 @@
 // once, so any number of them gets in.
 //
 // A connection costs little while it waits except its descriptor. Waiting connections have half of
-// the process's descriptors at most. A waiting connection is closed if its client goes away or says
-// nothing for too long. A client that says nothing keeps no other client waiting.
+// the process's descriptors at most. A waiting connection is closed if its client goes away or has
+// waited for too long. A client that says nothing keeps no other client waiting.
 #pragma once
 
 #include <compare>
@@ -36,14 +36,17 @@ struct PaceLimits {
   // The time after which a place is free again: 16 connections per second. A connection that fails
   // costs a server up to 1 ms.
   absl::Duration per_place = absl::Milliseconds(62.5);
-  // How long a source has no free place after one of its connections was overused.
-  absl::Duration after_overuse = absl::Seconds(2);
+  // A client that has not proved itself takes one more place for each part of this size that it has
+  // sent. 1 KiB opens 10 streams, and a stream that is reset at once costs gRPC 0.1 ms.
+  uint64_t bytes_per_place = 1 << 10;
+  // The longest time for which a source that has sent much has no free place.
+  absl::Duration most_delay = absl::Seconds(8);
   // Connections of one source; above this, the newest is closed. If fewer could wait, a client that
   // opens a thousand would come again and again, which costs more than to let them wait.
   size_t waiting = 1024;
   size_t waiting_in_all = 2048;                 // connections of all sources, likewise
   size_t sources = 4096;                        // further sources are treated as a single one
-  absl::Duration patience = absl::Seconds(10);  // with a waiting client that says nothing
+  absl::Duration patience = absl::Seconds(10);  // with a client that waits
 };
 
 // The client's end of a connection.
@@ -95,8 +98,8 @@ class ConnectionPace {
   // lets in a connection that waits, so that Take() should be called now. May be called again for
   // the same connection, except over a Unix socket.
   bool Proved(const ClientAddress& client);
-  // A client that has not proved itself has made the server do the work of many connections.
-  void Overused(const ClientAddress& client, absl::Time now);
+  // A client that has not proved itself has sent `bytes` more than a client needs to prove itself.
+  void Sent(const ClientAddress& client, uint64_t bytes, absl::Time now);
 
  private:
   struct Waiting {
@@ -106,9 +109,10 @@ class ConnectionPace {
   };
   struct Source {
     // Ports of connections that have a place, oldest first. 0: over a Unix socket, or a place that
-    // Overused() took.
+    // Sent() took.
     std::deque<uint16_t> unproven;
     absl::Time next_free;         // when the oldest place is free again
+    uint64_t bytes = 0;           // for which Sent() has taken no place
     std::deque<Waiting> waiting;  // oldest first
   };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/rpc/connection_watch.h"
 
+#include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -18,18 +19,15 @@ namespace {
 // How often connections are looked at. A peer can send this long beyond its limit.
 constexpr absl::Duration kInterval = absl::Milliseconds(50);
 
-// Returns 0 if it is no socket, or if the kernel has no cookies.
-uint64_t CookieOf(int fd) {
-  uint64_t cookie = 0;
-  socklen_t bytes = sizeof cookie;
-  return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
-}
+// A client needs fewer bytes to prove itself, unless its hello is large or its certificates are.
+constexpr uint64_t kBytesOfProof = 4 << 10;
+constexpr uint8_t kEstablished = 1;  // the kernel's TCP_ESTABLISHED, which <linux/tcp.h> lacks
 
-// Returns the bytes that have arrived; 0 if it is no connection.
-uint64_t ReceivedBytes(int fd) {
+tcp_info InfoOf(const Descriptor& socket) {
   tcp_info info{};
   socklen_t bytes = sizeof info;
-  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_bytes_received : 0;
+  getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes);
+  return info;
 }
 
 }  // namespace
@@ -56,10 +54,11 @@ AcceptLoop::Take ConnectionWatch::Watching(std::shared_ptr<ConnectionPace> pace,
   MutexLock lock(mu_);
   pace_ = std::move(pace);
   return [this, take = std::move(take)](int fd) {
-    if (ClientAddress client = ClientOf(fd); !client.host.empty()) {
+    Descriptor watched(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (ClientAddress client = ClientOf(fd); watched && !client.host.empty()) {
       MutexLock lock(mu_);
       MakeRoomFor(client);
-      unauthenticated_.push_back({std::move(client), fd, CookieOf(fd), BootTime()});
+      unauthenticated_.push_back({std::move(client), std::move(watched), BootTime()});
       if (unauthenticated_.size() == 1) changed_.NotifyAll();
     }
     take(fd);
@@ -81,15 +80,18 @@ void ConnectionWatch::Run() {
   }
 }
 
-// Forgets what gRPC has closed, and closes what is above a limit.
+// Closes connections that are above a limit, and forgets those that have ended.
 void ConnectionWatch::Look(absl::Time now) {
-  std::erase_if(unauthenticated_, [](const Connection& one) { return !IsOpen(one); });
-  for (Connection& one : unauthenticated_) one.bytes = ReceivedBytes(one.fd);
-  std::erase_if(unauthenticated_, [&](const Connection& one) REQUIRES(mu_) {
+  std::erase_if(unauthenticated_, [&](Connection& one) REQUIRES(mu_) {
+    const tcp_info info = InfoOf(one.socket);
+    const auto beyond = [](uint64_t bytes) { return std::max(bytes, kBytesOfProof); };
+    const uint64_t sent = beyond(info.tcpi_bytes_received) - beyond(one.bytes);
+    if (sent > 0) pace_->Sent(one.client, sent, now);
+    one.bytes = info.tcpi_bytes_received;
+    if (info.tcpi_state != kEstablished) return true;
     const bool too_long = one.bytes > limits_.bytes;
     if (!too_long && now < one.since + limits_.time) return false;
     Close(one, too_long ? Refused::kTooLong : Refused::kTooLate);
-    if (too_long) pace_->Overused(one.client, now);
     return true;
   });
   uint64_t bytes = 0;
@@ -98,7 +100,6 @@ void ConnectionWatch::Look(absl::Time now) {
     const auto most = std::ranges::max_element(unauthenticated_, {}, &Connection::bytes);
     bytes -= most->bytes;
     Close(*most, Refused::kTooLong);
-    pace_->Overused(most->client, now);
     unauthenticated_.erase(most);
   }
 }
@@ -118,17 +119,9 @@ void ConnectionWatch::MakeRoomFor(const ClientAddress& client) {
   unauthenticated_.erase(oldest);
 }
 
-bool ConnectionWatch::IsOpen(const Connection& one) {
-  // The number may be another socket's by now.
-  return CookieOf(one.fd) == one.cookie && (one.cookie != 0 || ClientOf(one.fd) == one.client);
-}
-
 void ConnectionWatch::Close(const Connection& one, Refused reason) const {
-  // If gRPC closes the socket just after this check, another connection may be shut down, whose
-  // peer connects again.
-  if (!IsOpen(one)) return;
   CountRefused(counted_as_, reason);
-  shutdown(one.fd, SHUT_RDWR);
+  shutdown(one.socket.get(), SHUT_RDWR);
 }
 
 }  // namespace penstock::control

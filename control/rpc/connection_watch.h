@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "control/env/descriptor.h"
 #include "control/observe/connection_pace.h"
 #include "control/observe/refused.h"
 #include "control/rpc/accept_loop.h"
@@ -56,7 +57,7 @@ class ConnectionWatch {
   ConnectionWatch& operator=(const ConnectionWatch&) = delete;
 
   // Returns a function that watches a connection and passes it to `take`. `pace`, which is not
-  // null, learns which clients sent too much. Call it once. This object must outlive the function's
+  // null, learns what clients have sent. Call it once. This object must outlive the function's
   // last call.
   AcceptLoop::Take Watching(std::shared_ptr<ConnectionPace> pace, AcceptLoop::Take take);
   // The peer of that connection is authenticated, so its limits end. `peer` is
@@ -66,9 +67,7 @@ class ConnectionWatch {
  private:
   struct Connection {
     ClientAddress client;
-    int fd;  // gRPC's, which may have closed it
-    // The kernel's number of the socket, which no other socket has; 0 if the kernel has none.
-    uint64_t cookie;
+    Descriptor socket;  // a second one beside gRPC's
     absl::Time since;
     uint64_t bytes = 0;  // that had arrived at the last look
   };
@@ -78,7 +77,6 @@ class ConnectionWatch {
   void Run();
   void Look(absl::Time now) REQUIRES(mu_);
   void MakeRoomFor(const ClientAddress& client) REQUIRES(mu_);
-  static bool IsOpen(const Connection& one);
   void Close(const Connection& one, Refused reason) const;
 
   const Port counted_as_;

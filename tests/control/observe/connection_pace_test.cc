@@ -71,7 +71,8 @@ class ConnectionPaceTest : public testing::Test {
   ConnectionPace pace_{Port::kTcp,
                        {.places = 3,
                         .per_place = absl::Seconds(1),
-                        .after_overuse = absl::Seconds(5),
+                        .bytes_per_place = 100,
+                        .most_delay = absl::Seconds(5),
                         .waiting = 2,
                         .waiting_in_all = 3,
                         .sources = 4},
@@ -198,17 +199,31 @@ TEST_F(ConnectionPaceTest, SilentClientsKeepNobodyWaitingAndAreClosed) {
   EXPECT_EQ(RefusedSoFar("tcp", "too_late"), late + 1);
 }
 
-TEST_F(ConnectionPaceTest, ASourceHasNoPlaceForAWhileAfterAnOverusedConnection) {
+TEST_F(ConnectionPaceTest, WhoSendsMuchTakesThePlacesOfItsSource) {
   Connect(kStart);
   Connect(kStart, 2);
   EXPECT_EQ(Served(kStart), 2u);
-  pace_.Overused(served_.front().client, kStart);
-  Connect(kStart + absl::Seconds(1));
-  Connect(kStart + absl::Seconds(1), 2);
-  EXPECT_EQ(Served(kStart + absl::Seconds(1)), 1u) << "of the other source";
-  EXPECT_EQ(Served(kStart + absl::Seconds(4.9)), 0u);
-  EXPECT_EQ(Served(kStart + absl::Seconds(5)), 1u);
+  pace_.Sent(served_.front().client, 150, kStart);
+  pace_.Sent(served_.front().client, 50, kStart);  // all three places are taken
+  Connect(kStart);
+  Connect(kStart, 2);
+  EXPECT_EQ(Served(kStart), 1u) << "of the other source";
+  EXPECT_EQ(Served(kStart + absl::Seconds(0.9)), 0u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(1)), 1u);
   EXPECT_EQ(served_.back().client.source(), served_.front().client.source());
+}
+
+TEST_F(ConnectionPaceTest, WhoSendsTooMuchWaitsForABoundedTime) {
+  Connect(kStart);
+  EXPECT_EQ(Served(kStart), 1u);
+  pace_.Sent(served_.front().client, 500, kStart);  // two places, and three more seconds
+  Connect(kStart);
+  EXPECT_EQ(Served(kStart + absl::Seconds(3.9)), 0u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(4)), 1u);
+  pace_.Sent(served_.front().client, 1'000'000, kStart + absl::Seconds(4));
+  Connect(kStart + absl::Seconds(4));
+  EXPECT_EQ(Served(kStart + absl::Seconds(8.9)), 0u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(9)), 1u);
 }
 
 TEST(ClientAddress, OfAUnixSocketIsTheProcess) {
