@@ -41,7 +41,13 @@ def main():
     run = Run(Port(args.owner, args.kind, args.address), args.seed, args.seconds, folder)
     ATTACKS[args.attack].run(run)
     print(json.dumps({"connections": run.connections, "bytes": run.bytes, "received": run.received,
-                      "cpu_s": round(time.process_time(), 3)}))
+                      "cpu_s": round(time.process_time(), 3), "runnable_s": round(runnable_s(), 3)}))
+
+
+def runnable_s():
+    """Returns the time for which this process had a CPU or waited for one."""
+    tasks = pathlib.Path("/proc/self/task").glob("*/schedstat")
+    return sum(int(time_ns) for task in tasks for time_ns in task.read_text().split()[:2]) / 1e9
 
 
 if __name__ == "__main__":

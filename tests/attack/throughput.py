@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much of its throughput an honest trainer keeps under each attack, beside a spinner that uses as much CPU as the attackers.
+"""How much of its throughput an honest trainer keeps under each attack, beside spinners that use the attackers' CPU.
 
-Windows alternate: the attack, then as many spinners as there were attackers, each with the CPU time that its attacker took. The
-ratio of a pair is the trainer's throughput in the first window by that in the second. A pair is dropped if other programs took
-more than --foreign cores beside it. By hand, on a quiet machine: it measures speed, so it is no test.
+Windows alternate: the attack, then as many spinners as there were attackers. Each takes the CPU time that its attacker took. If the
+attacker never slept, its spinner does not sleep either, and takes what the system gives it. `attackers_cores` and `spinners_cores`
+say what they got. The ratio of a pair is the trainer's throughput in the first window by that in the second. A pair is dropped if
+other programs took more than --foreign cores beside it. By hand, on a quiet machine: it measures speed, so it is no test.
 
 `servers_cores` is the CPU that the servers spend on the attackers, which other programs hardly change: their CPU in the first
 window, less as much for each element that the trainer read as in the second window.
@@ -28,6 +29,7 @@ import attack  # noqa: E402, F401: lists the attacks
 from attacking import ATTACKS  # noqa: E402
 from cluster import Attacker, Cluster  # noqa: E402
 
+NEVER_SLEPT = 0.9  # of the time in which a process had a CPU or waited for one
 WARM_UP = 1.0  # seconds between the start of attackers and the window
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SPINNER = """
@@ -47,12 +49,19 @@ def busy_s():
     return (int(user) + int(nice) + int(system)) / TICKS_PER_S
 
 
+def children_s():
+    """Returns the CPU time of this program's children that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 class Window(NamedTuple):
     begin: float  # seconds since 1970, without WARM_UP
     end: float
     foreign: float  # cores of other programs
     servers_s: float  # CPU of the servers from begin - WARM_UP to end
-    attackers: list  # cores of each
+    cores: float  # of attackers or spinners
+    shares: list  # cores of a spinner in place of each
 
 
 class Pair(NamedTuple):
@@ -70,9 +79,8 @@ class Bench:
         self.trainer.say("all")
 
     def _ours_s(self):
-        children = os.times()
-        return (self._servers_s() + self._trainer_s()
-                + children.user + children.system + children.children_user + children.children_system)
+        ours = os.times()
+        return self._servers_s() + self._trainer_s() + ours.user + ours.system + children_s()
 
     def _servers_s(self):
         return sum(server.cpu_s() for server in self.cluster.servers)
@@ -82,30 +90,44 @@ class Bench:
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
     def _window(self, finish):
-        """Returns the Window from now + WARM_UP for --seconds, after finish() has returned the attackers' cores."""
+        """Returns the Window from now + WARM_UP for --seconds, after finish() has returned the two last fields."""
         begun, busy, ours, servers = time.time(), busy_s(), self._ours_s(), self._servers_s()
-        attackers = finish()
+        cores, shares = finish()
         took = time.time() - begun
         foreign = (busy_s() - busy - (self._ours_s() - ours)) / took
-        return Window(begun + WARM_UP, begun + took, foreign, self._servers_s() - servers, attackers)
+        return Window(begun + WARM_UP, begun + took, foreign, self._servers_s() - servers, cores, shares)
 
     def _attack(self, one, seed):
         lasts = WARM_UP + self.args.seconds
         attackers = [Attacker(one, port, seed + i, lasts, self.folder / f"attacker-{i}", self.cluster.attackers)
                      for i, port in enumerate(one.ports(self.cluster.ports))]
-        return self._window(lambda: [json.loads(attacker.report())["cpu_s"] / lasts for attacker in attackers])
+
+        def finish():
+            reports = [json.loads(attacker.report()) for attacker in attackers]
+            cores = [report["cpu_s"] / lasts for report in reports]
+            never_slept = [report["runnable_s"] > NEVER_SLEPT * lasts for report in reports]
+            return sum(cores), [1.0 if greedy else core for core, greedy in zip(cores, never_slept)]
+
+        return self._window(finish)
 
     def _spin(self, shares):
         lasts = WARM_UP + self.args.seconds
         spinners = [subprocess.Popen([sys.executable, "-c", SPINNER, str(share), str(lasts)]) for share in shares]
-        return self._window(lambda: [spinner.wait() for spinner in spinners])
+
+        def finish():
+            before = children_s()
+            for spinner in spinners:
+                spinner.wait()
+            return (children_s() - before) / lasts, shares
+
+        return self._window(finish)
 
     def pairs(self, one):
         """Returns --pairs Pairs of that attack."""
         found = []
         for seed in range(self.args.pairs):
             attacked = self._attack(one, 100 * seed)
-            found.append(Pair(attacked, self._spin(attacked.attackers)))
+            found.append(Pair(attacked, self._spin(attacked.shares)))
         return found
 
     def read_at(self):
@@ -135,7 +157,8 @@ def report(name, pairs, read, most_foreign):
         return
     ratios = [rate(pair.attacked) / max(1, rate(pair.spun)) for pair in good]
     print(f"{name}: ratio={statistics.median(ratios):.3f} worst={min(ratios):.3f} pairs={len(good)} "
-          f"attackers_cores={statistics.median(sum(pair.attacked.attackers) for pair in good):.2f} "
+          f"attackers_cores={statistics.median(pair.attacked.cores for pair in good):.2f} "
+          f"spinners_cores={statistics.median(pair.spun.cores for pair in good):.2f} "
           f"servers_cores={statistics.median(servers_cores(pair) for pair in good):.2f} "
           f"elements_per_s={statistics.median(rate(pair.attacked) for pair in good):.0f} "
           f"beside_spinner={statistics.median(rate(pair.spun) for pair in good):.0f}", flush=True)
