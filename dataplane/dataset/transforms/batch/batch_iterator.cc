@@ -10,6 +10,7 @@
 #include "dataplane/dataset/transforms/batch/row_errors.h"
 #include "dataplane/dataset/transforms/batch/stack_rows.h"
 #include "dataplane/dataset/transforms/batch/static_batch.h"
+#include "dataplane/dataset/transforms/buffer_charge.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/memory/element_limit.h"
 #include "include/status_macros.h"
@@ -91,6 +92,8 @@ class InPlaceIterator final : public BatchIterator {
   std::optional<OpenBatch> open_;
 };
 
+constexpr int64_t kChargedAtOnce = int64_t{1} << 20;  // bytes
+
 // Holds rows of other kinds until all rows of the batch are read.
 class StackIterator final : public BatchIterator {
  public:
@@ -100,14 +103,14 @@ class StackIterator final : public BatchIterator {
 
  private:
   absl::Status Begin() override {
-    elements_.clear();
-    bytes_ = 0;
+    Drop();
     return absl::OkStatus();
   }
   absl::StatusOr<bool> ReadRow(PositionedInput& input, int64_t) override {
     ASSIGN_OR_RETURN(std::optional<Element> next, input.Next());
     if (!next.has_value()) return false;
     bytes_ += next->block().size();
+    RETURN_IF_ERROR(Charge(*next));
     elements_.push_back(*std::move(next));
     if (bytes_ >
         static_cast<size_t>(MostElementBytes())) {  // perhaps long before all rows are read
@@ -122,14 +125,27 @@ class StackIterator final : public BatchIterator {
                                         ? StackRows(site_.pool(), elements_, site_.spec(),
                                                     padding_.has_value() ? &*padding_ : nullptr)
                                         : std::move(errors);
-    elements_.clear();  // returns their slots now, not at the next batch
+    Drop();  // returns their slots now, not at the next batch
     return batch;
   }
-  void Drop() override { elements_.clear(); }
+  void Drop() override {
+    elements_.clear();
+    charges_.clear();
+    bytes_ = uncharged_ = 0;
+  }
+
+  // Charges rows in steps, so that a batch of few bytes costs nothing.
+  absl::Status Charge(const Element& row) {
+    uncharged_ += static_cast<int64_t>(row.loan().bytes().size()) + BufferCharge::kOverhead;
+    if (uncharged_ < kChargedAtOnce) return absl::OkStatus();
+    return charges_.emplace_back().Add(site_, std::exchange(uncharged_, 0));
+  }
 
   const std::optional<RowPadding> padding_;
   std::vector<Element> elements_;
   size_t bytes_ = 0;  // of elements_
+  std::vector<BufferCharge> charges_;
+  int64_t uncharged_ = 0;  // bytes of elements_
 };
 
 }  // namespace

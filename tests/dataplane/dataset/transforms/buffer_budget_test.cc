@@ -118,6 +118,7 @@ std::vector<BufferCase> BufferCases() {
       {"ArgumentsOfOpenDatasets", "Interleave#",
        LargeElements().Interleave([](Expr x) { return Dataset::FromTensors(x).Repeat(); },
                                   {.cycle_length = 4096})},
+      {"RowsOfABatch", "Batch#1", numbers.Batch(int64_t{1} << 40)},
       {"CyclesInCycles", "Interleave",
        numbers.Interleave(
            [](Expr) {
