@@ -40,7 +40,7 @@ struct PaceLimits {
   // sent. 1 KiB opens 10 streams, and a stream that is reset at once costs gRPC 0.1 ms.
   uint64_t bytes_per_place = 1 << 10;
   // The longest time for which a source that has sent much has no free place.
-  absl::Duration most_delay = absl::Seconds(8);
+  absl::Duration most_delay = absl::Seconds(2);
   // Connections of one source; above this, the newest is closed. If fewer could wait, a client that
   // opens a thousand would come again and again, which costs more than to let them wait.
   size_t waiting = 1024;
