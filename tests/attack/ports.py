@@ -12,6 +12,7 @@ from typing import NamedTuple
 from fleet import Failed
 
 PATIENCE = 5  # seconds for an answer to a probe
+LOOPBACK, STRANGER = "127.0.0.1", "127.0.0.2"
 TCP_LISTEN = "0A"
 UNIX_ACCEPTS = 0x10000  # flag in /proc/net/unix
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -30,14 +31,15 @@ class Port(NamedTuple):
 
 
 def connect(address, patience=PATIENCE):
-    """Returns a connected socket whose calls wait for at most `patience` seconds."""
+    """Returns a connected socket whose calls wait for at most `patience` seconds. Over IPv4 it has an address of its own: ports
+    mostly keep out the honest clients of an attacker's address (docs/security.md)."""
     if address.startswith("@"):
         made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         made.settimeout(patience)
         made.connect("\0" + address[1:])
         return made
     host, port = address.rsplit(":", 1)
-    return socket.create_connection((host, int(port)), patience)
+    return socket.create_connection((host, int(port)), patience, (STRANGER, 0) if host == LOOPBACK else None)
 
 
 def sockets_of(pid):
