@@ -87,8 +87,8 @@ class Siege:
               f"growth_mib={','.join(f'{mib:.0f}' for mib in growth.values())} "
               f"resident_mib={','.join(f'{server.resident():.0f}' for server in self.cluster.servers)}", flush=True)
         for server, grown in growth.items():
-            # The dispatcher may write a snapshot meanwhile, for which it copies the definitions of an attack before.
-            bound = one.bound_mib + (BUDGET // MIB if server.startswith("dispatcher") else 0)
+            # The dispatcher may write a snapshot meanwhile, for which it copies the definitions of both attacked namespaces.
+            bound = one.bound_mib + (2 * BUDGET // MIB if server.startswith("dispatcher") else 0)
             if grown > bound:
                 self._fail(f"{one.name}: resident memory of {server} grew by {grown:.0f} MiB; the bound is {bound}")
         if pages.error:
