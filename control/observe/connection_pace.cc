@@ -176,9 +176,13 @@ bool ConnectionPace::Proved(const ClientAddress& client) {
   if (found == sources_.end()) found = sources_.find(kOthers);
   if (found == sources_.end()) return false;
   Source& source = found->second;
-  const auto its = std::ranges::find(source.unproven, client.port);
-  if (its == source.unproven.end()) return false;
-  source.unproven.erase(its);
+  if (client.port == 0) {
+    const auto its = std::ranges::find(source.unproven, client.port);
+    if (its == source.unproven.end()) return false;
+    source.unproven.erase(its);
+  } else if (std::erase(source.unproven, client.port) == 0) {
+    return false;
+  }
   if (source.waiting.empty()) return false;
   look_at_ = absl::InfinitePast();
   return true;
@@ -193,7 +197,7 @@ void ConnectionPace::Sent(const ClientAddress& client, uint64_t bytes, absl::Tim
   source.bytes %= limits_.bytes_per_place;
   const size_t taken = std::min<uint64_t>(places, limits_.places - source.unproven.size());
   if (taken > 0 && source.unproven.empty()) source.next_free = now + limits_.per_place;
-  source.unproven.resize(source.unproven.size() + taken);
+  source.unproven.insert(source.unproven.end(), taken, client.port);
   source.next_free = std::min(source.next_free + (places - taken) * limits_.per_place,
                               std::max(source.next_free, now + limits_.most_delay));
 }

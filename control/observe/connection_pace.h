@@ -108,8 +108,8 @@ class ConnectionPace {
     absl::Time since;
   };
   struct Source {
-    // Ports of connections that have a place, oldest first. 0: over a Unix socket, or a place that
-    // Sent() took.
+    // Ports of connections that have a place, oldest first. A connection that has sent much has
+    // several. 0: over a Unix socket.
     std::deque<uint16_t> unproven;
     absl::Time next_free;         // when the oldest place is free again
     uint64_t bytes = 0;           // for which Sent() has taken no place

@@ -5,6 +5,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -21,7 +22,9 @@ constexpr absl::Duration kInterval = absl::Milliseconds(50);
 
 // A client needs fewer bytes to prove itself, unless its hello is large or its certificates are.
 constexpr uint64_t kBytesOfProof = 4 << 10;
-constexpr uint8_t kEstablished = 1;  // the kernel's TCP_ESTABLISHED, which <linux/tcp.h> lacks
+// The kernel's TCP_ESTABLISHED and TCP_CLOSE_WAIT, which <linux/tcp.h> lacks.
+constexpr uint8_t kEstablished = 1;
+constexpr uint8_t kCloseWait = 8;
 
 tcp_info InfoOf(const Descriptor& socket) {
   tcp_info info{};
@@ -54,8 +57,14 @@ AcceptLoop::Take ConnectionWatch::Watching(std::shared_ptr<ConnectionPace> pace,
   MutexLock lock(mu_);
   pace_ = std::move(pace);
   return [this, take = std::move(take)](int fd) {
+    // gRPC shuts a socket down before it closes its own descriptor, so this one delays no end.
     Descriptor watched(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    if (ClientAddress client = ClientOf(fd); watched && !client.host.empty()) {
+    if (!watched || IsKeptFree(watched.get())) {
+      CountRefused(counted_as_, Refused::kTooMany);
+      close(fd);
+      return;
+    }
+    if (ClientAddress client = ClientOf(fd); !client.host.empty()) {
       MutexLock lock(mu_);
       MakeRoomFor(client);
       unauthenticated_.push_back({std::move(client), std::move(watched), BootTime()});
@@ -88,7 +97,7 @@ void ConnectionWatch::Look(absl::Time now) {
     const uint64_t sent = beyond(info.tcpi_bytes_received) - beyond(one.bytes);
     if (sent > 0) pace_->Sent(one.client, sent, now);
     one.bytes = info.tcpi_bytes_received;
-    if (info.tcpi_state != kEstablished) return true;
+    if (info.tcpi_state != kEstablished && info.tcpi_state != kCloseWait) return true;
     const bool too_long = one.bytes > limits_.bytes;
     if (!too_long && now < one.since + limits_.time) return false;
     Close(one, too_long ? Refused::kTooLong : Refused::kTooLate);

@@ -56,9 +56,10 @@ class ConnectionWatch {
   ConnectionWatch(const ConnectionWatch&) = delete;
   ConnectionWatch& operator=(const ConnectionWatch&) = delete;
 
-  // Returns a function that watches a connection and passes it to `take`. `pace`, which is not
-  // null, learns what clients have sent. Call it once. This object must outlive the function's
-  // last call.
+  // Returns a function that watches a connection, with a second descriptor of its socket, and
+  // passes it to `take`. If the process has too few descriptors for that, it closes the connection.
+  // `pace`, which is not null, learns what clients have sent. Call it once. This object must
+  // outlive the function's last call.
   AcceptLoop::Take Watching(std::shared_ptr<ConnectionPace> pace, AcceptLoop::Take take);
   // The peer of that connection is authenticated, so its limits end. `peer` is
   // ServerContext::peer().

@@ -64,17 +64,18 @@ void PositionedInput::Keep(Remembered here) {
 }
 
 void PositionedInput::Thin() {
+  stride_ = std::min(2 * stride_, kMostStride);
   std::deque<Remembered> kept;
   for (size_t i = 0; i < remembered_.size(); ++i) {
     Remembered& one = remembered_[i];
-    if (i % 2 == 0 || i + 1 == remembered_.size() || one.at == saved_at_) {
+    if (kept.empty() || one.at - kept.back().at >= stride_ || i + 1 == remembered_.size() ||
+        one.at == saved_at_) {
       kept.push_back(std::move(one));
     } else {
       state_bytes_ -= one.bytes();
     }
   }
   remembered_ = std::move(kept);
-  stride_ = std::min(2 * stride_, kMostStride);
 }
 
 template <class Read>

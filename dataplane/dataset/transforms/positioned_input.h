@@ -97,7 +97,8 @@ class PositionedInput {
   void RememberHere();
   // Remembers `here`, in place of a position at the same element.
   void Keep(Remembered here);
-  // Forgets every second position, but not the one from which the last saved state starts.
+  // Doubles the distance between positions and forgets those that are closer, but not the one from
+  // which the last saved state starts.
   void Thin() REQUIRES(mu_);
   static absl::Status Write(StateWriter& writer, int64_t n, const Remembered& from);
 

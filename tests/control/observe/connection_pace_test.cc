@@ -213,6 +213,16 @@ TEST_F(ConnectionPaceTest, WhoSendsMuchTakesThePlacesOfItsSource) {
   EXPECT_EQ(served_.back().client.source(), served_.front().client.source());
 }
 
+TEST_F(ConnectionPaceTest, WhoProvesItselfGivesBackAllItsPlaces) {
+  Connect(kStart);
+  EXPECT_EQ(Served(kStart), 1u);
+  pace_.Sent(served_.front().client, 200, kStart);
+  Connect(kStart);
+  EXPECT_EQ(Served(kStart), 0u);
+  EXPECT_TRUE(pace_.Proved(served_.front().client));
+  EXPECT_EQ(Served(kStart), 1u);
+}
+
 TEST_F(ConnectionPaceTest, WhoSendsTooMuchWaitsForABoundedTime) {
   Connect(kStart);
   EXPECT_EQ(Served(kStart), 1u);

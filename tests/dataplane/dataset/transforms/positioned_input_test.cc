@@ -77,6 +77,8 @@ TEST_P(PositionedInputs, AStateNeverBeginsBeforeTheRestoredOne) {
 }
 
 // 0: states that a node above keeps. 7: states that a user gets.
+INSTANTIATE_TEST_SUITE_P(Saves, PositionedInputs, testing::Values(0, 7));
+
 TEST(PositionedInput, RemembersFewerPositionsIfTheirStatesAreLarge) {
   constexpr int64_t kElements = 20'000;
   PositionedInput input(std::make_unique<CountingInput>(size_t{1} << 20), kRememberOften);
@@ -92,7 +94,21 @@ TEST(PositionedInput, RemembersFewerPositionsIfTheirStatesAreLarge) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Saves, PositionedInputs, testing::Values(0, 7));
+// The oldest element stays for long, then many are released at once.
+TEST(PositionedInput, RemembersPositionsAtLikeDistancesAfterARelease) {
+  constexpr int64_t kFirst = 20'000;
+  PositionedInput input(std::make_unique<CountingInput>(size_t{1} << 20), kRememberOften);
+  for (int64_t read = 0; read < 2 * kFirst; read += kRememberOften) {
+    ASSERT_EQ(*input.Skip(kRememberOften), kRememberOften);
+    if (read == kFirst) input.Release(kFirst / 5 * 3);
+  }
+  int64_t begin = 0;
+  for (int64_t n = kFirst / 5 * 3; n < 2 * kFirst; n += 97) {
+    const int64_t before = std::exchange(begin, Begin(input, n, 0));
+    EXPECT_GE(begin, before);
+    EXPECT_LE(n - begin, 2 * kFirst / 16);
+  }
+}
 
 }  // namespace
 }  // namespace penstock
