@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <malloc.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <utility>
@@ -26,12 +24,8 @@ struct DispatcherArguments {
   std::string port_file;
 };
 
-// Without this, glibc keeps the memory of the definitions that pass through the dispatcher
-// (mallopt(3), "dynamic mmap threshold").
-constexpr int kGivenBackWhenFreed = 1 << 20;  // bytes of a block
-
 absl::Status RunDispatcher(const DispatcherArguments& given) {
-  mallopt(M_MMAP_THRESHOLD, kGivenBackWhenFreed);
+  ReturnFreedMemory(1 << 20);
   DispatcherConfig config = given.config;
   ASSIGN_OR_RETURN(config.deployment_mode, DeploymentModeFromName(given.deployment_mode));
   ASSIGN_OR_RETURN(std::unique_ptr<DispatchServer> server,

@@ -2,6 +2,7 @@
 #include "tools/server_run.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,6 +38,11 @@ unsigned char ReadFromPipe() {
 }
 
 }  // namespace
+
+void ReturnFreedMemory(int bytes) {
+  mallopt(M_MMAP_THRESHOLD, bytes);
+  mallopt(M_TRIM_THRESHOLD, bytes);
+}
 
 absl::Status CatchStopSignals() {
   if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe for signals");

@@ -10,6 +10,12 @@
 
 namespace penstock::tools {
 
+// Lets malloc return freed blocks of `bytes` bytes and more, and free memory above `bytes` bytes at
+// the end of each of its heaps. Otherwise glibc keeps up to 64 MiB in each of 8 heaps per core,
+// once a block of 32 MiB has been freed (mallopt(3), "dynamic mmap threshold"). Call it first in a
+// server.
+void ReturnFreedMemory(int bytes);
+
 // After this call SIGINT and SIGTERM do not end the process: RunUntilStopped() handles them. May be
 // called once in a process, after its server has started.
 absl::Status CatchStopSignals();

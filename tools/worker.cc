@@ -21,6 +21,7 @@ struct WorkerArguments {
 };
 
 absl::Status RunWorker(const WorkerArguments& given) {
+  ReturnFreedMemory(4 << 20);
   ASSIGN_OR_RETURN(std::unique_ptr<WorkerServer> server, WorkerServer::Start(given.config));
   RETURN_IF_ERROR(CatchStopSignals());
   RETURN_IF_ERROR(SayReady(
