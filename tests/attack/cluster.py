@@ -91,14 +91,22 @@ class Pages(threading.Thread):
         while not self._over.wait(0.2):
             for port in self.ports:
                 begun = time.monotonic()
-                try:
-                    request = urllib.request.Request(f"http://{port.address}/metrics", headers={"Authorization": f"Bearer {PAGES}"})
-                    with urllib.request.urlopen(request, timeout=self.patience) as page:
-                        page.read()
-                    self.worst = max(self.worst, time.monotonic() - begun)
-                except OSError as error:
-                    self.worst = max(self.worst, time.monotonic() - begun)
-                    self.error = self.error or f"{port.owner} did not answer /metrics within {self.patience} s: {error}"
+                why = self._ask(port, begun + self.patience)
+                self.worst = max(self.worst, time.monotonic() - begun)
+                if why and not self.error:
+                    self.error = f"{port.owner} did not answer /metrics within {self.patience} s: {why}"
+
+    def _ask(self, port, until):
+        """Asks until there is an answer: a port with many connections closes the oldest. Returns the last error after `until`."""
+        request = urllib.request.Request(f"http://{port.address}/metrics", headers={"Authorization": f"Bearer {PAGES}"})
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=self.patience) as page:
+                    page.read()
+                return None
+            except OSError as error:
+                if time.monotonic() > until:
+                    return error
 
     def finish(self):
         self._over.set()
