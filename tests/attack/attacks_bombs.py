@@ -10,17 +10,13 @@ from bombs import BOMBS, BUFFERS
 SECONDS = 20  # for one bomb
 
 
-# MiB: an element, elements that are read ahead, and buffers, of 64 each; a copy of each; 256 that a pool may keep idle.
-BOUND = 6 * 64 + 256
-
-
-@attack("grpc", owner="dispatcher", bound_mib=BOUND)
+@attack("grpc", owner="dispatcher", bound_mib=256)
 def bombs(run):
-    """Reads every bomb once, and again until the time is over."""
+    """Reads every bomb once, and again until the time is over. 256 MiB: an element and a pipeline of 64 MiB each, and copies."""
     _read_all(run, BOMBS)
 
 
-@attack("grpc", owner="dispatcher", bound_mib=BOUND)
+@attack("grpc", owner="dispatcher", bound_mib=256)
 def large_buffers(run):
     """Reads datasets that keep 1 GiB of elements, on workers whose pipelines may hold 64 MiB."""
     _read_all(run, BUFFERS)

@@ -69,9 +69,9 @@ def definitions(rng):
         yield chain(30, b"Repeat", attr_int(b"count", 1 << 62))
 
 
-@attack("grpc", owner="dispatcher", bound_mib=384)
+@attack("grpc", owner="dispatcher", bound_mib=256)
 def nested_definitions(run):
-    """Registers chains of nodes, nested specs and long functions, and reads them. 384 MiB: two definitions of 5 MB, in nodes."""
+    """Registers chains of nodes, nested specs and long functions, and reads them. 256 MiB: definitions of 5 MB, in nodes."""
     made = definitions(run.rng)
     while not run.over():
         register_and_read(run, next(made))
