@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
@@ -54,14 +53,14 @@ absl::Status CatchStopSignals() {
 }
 
 absl::Status RunUntilStopped(const Running& server) {
-  ASSIGN_OR_RETURN(std::thread joiner, StartThread("waiting for the server's end", [&] {
+  ASSIGN_OR_RETURN(Thread joiner, StartThread("waiting for the server's end", [&] {
                      server.join();
                      WriteToPipe(kJoined);
                    }));
-  std::thread finisher;
+  Thread finisher;
   while (const unsigned char signal = ReadFromPipe()) {
     if (signal == SIGTERM && !finisher.joinable()) {
-      absl::StatusOr<std::thread> started = StartThread("SIGTERM", server.finish);
+      absl::StatusOr<Thread> started = StartThread("SIGTERM", server.finish);
       if (started.ok()) {
         finisher = *std::move(started);
       } else {

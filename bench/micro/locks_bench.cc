@@ -48,8 +48,9 @@ int pthread_mutex_lock(pthread_mutex_t* mutex) {
 }
 int pthread_mutex_trylock(pthread_mutex_t* mutex) {
   static auto* const next = Next<decltype(pthread_mutex_trylock)>("pthread_mutex_trylock");
-  counter.load(std::memory_order_relaxed)->fetch_add(1, std::memory_order_relaxed);
-  return next(mutex);
+  const int error = next(mutex);
+  if (error == 0) counter.load(std::memory_order_relaxed)->fetch_add(1, std::memory_order_relaxed);
+  return error;
 }
 }
 

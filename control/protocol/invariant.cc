@@ -5,10 +5,13 @@
 #include <cstdlib>
 #include <string>
 
+#include "control/sync/simulation.h"
+
 namespace penstock::protocol {
 namespace {
 
 thread_local int throwing = 0;
+[[maybe_unused]] const FiberVariable kThrowingOfFiber(throwing);
 
 }  // namespace
 

@@ -7,10 +7,14 @@
 
 #include "control/sync/mutex.h"
 #include "control/sync/random.h"
+#include "control/sync/simulation.h"
 
 namespace penstock::control {
 
 Incarnation ThisProcess() {
+  if (Simulation* simulation = PresentSimulation()) {
+    return Incarnation(simulation->ProcessNumber());
+  }
   static Mutex mu;
   static pid_t of = 0;
   static uint64_t number = 0;

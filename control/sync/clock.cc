@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "absl/time/clock.h"
+#include "control/sync/simulation.h"
 
 namespace penstock {
 namespace {
@@ -17,10 +18,12 @@ std::chrono::nanoseconds Read(clockid_t clock) noexcept {
 }  // namespace
 
 absl::Time BootTime() {
+  if (Simulation* simulation = PresentSimulation()) return simulation->BootTime();
   return absl::UnixEpoch() + absl::FromChrono(Read(CLOCK_BOOTTIME));
 }
 
 absl::Time WallTime() {
+  if (Simulation* simulation = PresentSimulation()) return simulation->WallTime();
   return absl::Now();
 }
 
@@ -29,10 +32,14 @@ absl::Time BootTimeAt(absl::Time wall) {
 }
 
 SteadyClock::time_point SteadyClock::now() noexcept {
+  if (Simulation* simulation = PresentSimulation()) {
+    return time_point(absl::ToChronoNanoseconds(simulation->BootTime() - absl::UnixEpoch()));
+  }
   return time_point(Read(CLOCK_MONOTONIC));
 }
 
 std::chrono::nanoseconds ThreadCpuTime() {
+  if (PresentSimulation() != nullptr) return {};  // code takes no time
   return Read(CLOCK_THREAD_CPUTIME_ID);
 }
 

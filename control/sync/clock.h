@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clocks. The service reads the time only through these functions, so that a simulator can
-// replace them. Any thread may call any of them.
+// The clocks. The service reads the time only through these functions, so that a simulation
+// can replace them. Any thread may call any of them.
 #pragma once
 
 #include <chrono>

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "control/sync/simulation.h"
+
 namespace penstock {
 namespace {
 
@@ -12,7 +14,30 @@ constexpr absl::Duration kMaxBound = absl::Hours(24 * 365 * 100);
 
 }  // namespace
 
+void Condition::NotifyOne() {
+  if (Simulation* simulation = PresentSimulation()) return simulation->Notify(this, /*all=*/false);
+  changed_.notify_one();
+}
+
+void Condition::NotifyAll() {
+  if (Simulation* simulation = PresentSimulation()) return simulation->Notify(this, /*all=*/true);
+  changed_.notify_all();
+}
+
+void Condition::Wait(MutexLock& lock) {
+  if (PresentSimulation() != nullptr) return WaitInSimulation(lock, absl::InfiniteFuture());
+  changed_.wait(lock.lock_);
+}
+
+// No other fiber runs between unlocking and waiting, so no notification is missed.
+void Condition::WaitInSimulation(MutexLock& lock, absl::Time deadline) {
+  lock.UnlockUnchecked();
+  PresentSimulation()->Wait(this, deadline);
+  lock.LockUnchecked();
+}
+
 void Condition::WaitFor(MutexLock& lock, absl::Duration bound) {
+  if (PresentSimulation() != nullptr) return WaitInSimulation(lock, BootTime() + bound);
   if (bound > kMaxBound) return Wait(lock);
   changed_.wait_for(lock.lock_, absl::ToChronoNanoseconds(std::max(bound, absl::ZeroDuration())));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A condition variable for Mutex. All waits of one thread for another go through this class, so
-// that a simulator can replace them. A predicate is called with the lock held, and is annotated
+// that a simulation can replace them. A predicate is called with the lock held, and is annotated
 // like a function:
 //
 //   changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_; });
@@ -22,11 +22,11 @@ class Condition {
   Condition(const Condition&) = delete;
   Condition& operator=(const Condition&) = delete;
 
-  void NotifyOne() { changed_.notify_one(); }
-  void NotifyAll() { changed_.notify_all(); }
+  void NotifyOne();
+  void NotifyAll();
 
   // These wait for a notification, but may return before it.
-  void Wait(MutexLock& lock) { changed_.wait(lock.lock_); }
+  void Wait(MutexLock& lock);
   void WaitFor(MutexLock& lock, absl::Duration bound);
 
   // These wait until `is_over` returns true. The ones with a bound or a deadline (a BootTime())
@@ -51,6 +51,8 @@ class Condition {
   }
 
  private:
+  void WaitInSimulation(MutexLock& lock, absl::Time deadline);
+
   std::condition_variable changed_;
 };
 

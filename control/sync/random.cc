@@ -3,11 +3,13 @@
 
 #include <sys/random.h>
 
+#include "control/sync/simulation.h"
 #include "penstock/check.h"
 
 namespace penstock {
 
 uint64_t RandomNumber() {
+  if (Simulation* simulation = PresentSimulation()) return simulation->RandomNumber();
   uint64_t bits = 0;
   // For so few bytes, getrandom(2) returns all of them without an error, even if a signal arrives.
   PENSTOCK_CHECK(::getrandom(&bits, sizeof(bits), 0) == sizeof(bits));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers from the system. All randomness that does not come from a seed enters here, so
-// that a simulator can replace it. Any thread may call these functions.
+// that a simulation can replace it. Any thread may call these functions.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include "control/env/launchers.h"
 #include "control/protocol/host_port.h"
 #include "control/sync/random.h"
+#include "control/sync/simulation.h"
 #include "dataplane/memory/device/device.h"
 #include "dataplane/replica/collective/collective.h"
 #include "dataplane/replica/collective/rank_processes.h"
@@ -21,6 +22,7 @@ namespace penstock {
 namespace {
 
 thread_local bool in_replica_function = false;
+[[maybe_unused]] const FiberVariable kInReplicaFunctionOfFiber(in_replica_function);
 
 absl::StatusOr<int> NumberIn(const char* variable) {
   const char* text = std::getenv(variable);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
+#include "control/sync/simulation.h"
 #include "penstock/check.h"
 
 namespace penstock::transfer {
@@ -214,6 +215,7 @@ class Poller {
 // --- PollingCondition ------------------------------------------------------------------
 
 void PollingCondition::WaitFor(MutexLock& lock, std::chrono::nanoseconds timeout) {
+  if (PresentSimulation() != nullptr) return WaitInSimulation(lock, timeout);
   const uint64_t seen = notified_.load(std::memory_order_relaxed);
   lock.UnlockUnchecked();
   const Nanoseconds until = EventLoop::Now() + timeout.count();
@@ -227,6 +229,16 @@ void PollingCondition::WaitFor(MutexLock& lock, std::chrono::nanoseconds timeout
     Sleep(seen, until);
     poller.Unfollow(this);
   }
+  lock.LockUnchecked();
+}
+
+// There are no loops to poll. Without an end to the wait for a notification, a missing notification
+// stops the simulation, and is found.
+void PollingCondition::WaitInSimulation(MutexLock& lock, std::chrono::nanoseconds timeout) {
+  if (timeout >= kMaxWait) return WaitPassive(lock);
+  const uint64_t seen = notified_.load(std::memory_order_relaxed);
+  lock.UnlockUnchecked();
+  Sleep(seen, EventLoop::Now() + timeout.count());
   lock.LockUnchecked();
 }
 

@@ -39,6 +39,7 @@ class PollingCondition {
 
  private:
   friend class Poller;
+  void WaitInSimulation(MutexLock& lock, std::chrono::nanoseconds timeout);
   void Sleep(uint64_t seen, EventLoop::Nanoseconds until);
   void OfferLead();
 

@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -75,10 +74,11 @@ class OnLostConsumer {
   OnLostConsumer& operator=(const OnLostConsumer&) = delete;
 
  private:
+  struct Running;
   OnLostConsumer() = default;
 
   LostConsumerWatch watch_;
-  std::thread thread_;
+  std::unique_ptr<Running> running_;  // set by Start()
 };
 
 }  // namespace penstock

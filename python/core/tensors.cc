@@ -11,7 +11,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "control/sync/mutex.h"
 #include "python/core/casters.h"
 #include "python/core/dlpack.h"
 #include "python/core/errors.h"
@@ -454,12 +453,12 @@ Held::~Held() {
 }
 
 absl::Status Held::ReadyOn(void* stream) {
-  MutexLock lock(mu_);
+  std::lock_guard lock(mu_);
   return on_device_.ReadyOn(stream);
 }
 
 void Held::ReadyByOthers() {
-  MutexLock lock(mu_);
+  std::lock_guard lock(mu_);
   unknown_readers_ = true;
 }
 

@@ -5,9 +5,9 @@
 #include <pybind11/pybind11.h>
 
 #include <memory>
+#include <mutex>
 #include <utility>
 
-#include "control/sync/mutex.h"
 #include "dataplane/memory/fork_guard.h"
 #include "penstock/device_element.h"
 #include "penstock/element.h"
@@ -41,8 +41,8 @@ class Held {
  private:
   Element element_;
   DeviceElement on_device_;
-  Mutex mu_;
-  bool unknown_readers_ GUARDED_BY(mu_) = false;
+  std::mutex mu_;
+  bool unknown_readers_ = false;  // guarded by mu_
   const bool writable_;
   const ForkGuard in_creator_;
 };

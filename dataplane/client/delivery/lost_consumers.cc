@@ -98,11 +98,16 @@ void LostConsumerWatch::Stop() {
   changes_->Stop();
 }
 
+struct OnLostConsumer::Running {
+  Thread thread;
+};
+
 absl::StatusOr<std::unique_ptr<OnLostConsumer>> OnLostConsumer::Start(
     std::function<void(const LostConsumer&)> call) {
   std::unique_ptr<OnLostConsumer> on_lost(new OnLostConsumer);
+  on_lost->running_ = std::make_unique<Running>();
   ASSIGN_OR_RETURN(
-      on_lost->thread_,
+      on_lost->running_->thread,
       StartThread("calls for lost consumers", [&watch = on_lost->watch_, call = std::move(call)] {
         while (const std::optional<LostConsumer> change = watch.Next()) call(*change);
       }));
@@ -111,7 +116,7 @@ absl::StatusOr<std::unique_ptr<OnLostConsumer>> OnLostConsumer::Start(
 
 OnLostConsumer::~OnLostConsumer() {
   watch_.Stop();
-  if (thread_.joinable()) thread_.join();
+  if (running_->thread.joinable()) running_->thread.join();
 }
 
 }  // namespace penstock

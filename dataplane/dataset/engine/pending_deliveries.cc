@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/sync/simulation.h"
+
 namespace penstock {
 namespace {
 
 thread_local PendingDeliveries* current = nullptr;
+[[maybe_unused]] const FiberVariable kCurrentOfFiber(current);
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "control/sync/clock.h"
+#include "control/sync/simulation.h"
 #include "dataplane/dataset/engine/element_views.h"
 #include "dataplane/dataset/engine/interruptible.h"
 #include "dataplane/memory/catch_exhausted.h"
@@ -31,6 +32,7 @@ struct Timing {
   int64_t scopes = 0;     // in the outermost call, including itself
 };
 thread_local Timing timing;
+[[maybe_unused]] const FiberVariable kTimingOfFiber(timing);
 
 using Clock = SteadyClock;
 

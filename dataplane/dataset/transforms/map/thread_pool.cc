@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "control/sync/mutex.h"
+#include "control/sync/simulation.h"
 #include "control/sync/thread.h"
 #include "penstock/check.h"
 #include "penstock/dataset.h"
@@ -31,7 +32,10 @@ int ThreadPool::threads() const {
   return static_cast<int>(threads_.size());
 }
 
+// A simulation's threads end with it, but the process's pool does not. So the pool stays empty, and
+// the threads that wait for calls make them.
 void ThreadPool::Grow(int threads) {
+  if (PresentSimulation() != nullptr) return;
   MutexLock lock(mu_);
   threads_.reserve(static_cast<size_t>(threads));
   while (static_cast<int>(threads_.size()) < threads) {
