@@ -309,6 +309,9 @@ struct Transaction::MessageRouter {
   void operator()(const protocol::AddReader& m) const {
     txn.Send(m.worker, AddReader{Placed(m), m.reader});
   }
+  void operator()(const protocol::RemoveReader& m) const {
+    txn.Send(m.worker, RemoveReader{Placed(m), m.client});
+  }
   void operator()(const protocol::Unassign& m) const { txn.Send(m.worker, Unassign{Placed(m)}); }
 };
 

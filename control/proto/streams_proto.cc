@@ -191,6 +191,7 @@ WIRE_PAIR(Assign, wire::Assign) {
   CheckIndex(coder, "an element that is copied", value.copied.value_or(0));
 }
 WIRE_STRUCT(AddReader, wire::AddReader, of, reader);
+WIRE_STRUCT(RemoveReader, wire::RemoveReader, of, client);
 WIRE_STRUCT(AllowRows, wire::AllowRows, of, rows, remainder);
 WIRE_PAIR(Unassign, wire::PlacedPartition) {
   Fields(coder, value.of, message);
@@ -211,6 +212,7 @@ WIRE_PAIR(WorkerDown, wire::WorkerDown) {
   WIRE_CASE(Drained, drained);
   WIRE_CASE(WorkerRefused, refused);
   WIRE_CASE(AllowRows, allow_rows);
+  WIRE_CASE(RemoveReader, remove_reader);
   coder.Require(message.message_case() != 0, "the worker", kUnknownMessage);
 }
 

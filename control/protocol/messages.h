@@ -189,7 +189,13 @@ struct AddReader {
   Placement placement;
   Reader reader;
 };
-// There is no RemoveReader: when a reader leaves, the partition is placed again.
+// Only with CommitPolicy::kNever. Otherwise the partition is placed again when a reader leaves.
+struct RemoveReader {
+  WorkerId worker;
+  PartitionId partition;
+  Placement placement;
+  ClientId client;
+};
 
 // Allows more rows. `remainder`: set once the partition's end is known; determines which consumers
 // get its last elements.
@@ -207,9 +213,9 @@ struct Unassign {
 };
 
 // Messages to one receiver must be sent in this order.
-using Message =
-    std::variant<Welcome, Refused, ToClient<Fence>, ToClient<End>, ToClient<Committed>,
-                 ToClient<Left>, Assign, AddReader, Unassign, ToClient<Agreed>, AllowRows>;
+using Message = std::variant<Welcome, Refused, ToClient<Fence>, ToClient<End>, ToClient<Committed>,
+                             ToClient<Left>, Assign, AddReader, RemoveReader, Unassign,
+                             ToClient<Agreed>, AllowRows>;
 
 // --- Worker → dispatcher ---------------------------------------------------------
 

@@ -156,12 +156,20 @@ struct Assign {
   friend bool operator==(const Assign&, const Assign&) = default;
 };
 
-// Serve this reader too. Ignored if the worker does not hold the placement. There is no
-// RemoveReader, because the partition is placed again whenever a reader leaves.
+// Serve this reader too. Ignored if the worker does not hold the placement.
 struct AddReader {
   PlacedPartition of;
   Reader reader;
   friend bool operator==(const AddReader&, const AddReader&) = default;
+};
+
+// Send nothing more to this client, and close its links. Sent only for a cross-trainer cache; in
+// other reads the partition is placed again, without the reader that left or died. Ignored if the
+// worker does not hold the placement.
+struct RemoveReader {
+  PlacedPartition of;
+  ClientId client;
+  friend bool operator==(const RemoveReader&, const RemoveReader&) = default;
 };
 
 // In a coordinated read: rows below `rows` may be sent. Once the partition's end is known,
@@ -200,6 +208,6 @@ struct WorkerRefused {
 };
 
 using WorkerDown = std::variant<WorkerWelcome, WorkerHeartbeatAnswer, Assign, AddReader, Unassign,
-                                Splits, Drained, WorkerRefused, AllowRows>;
+                                Splits, Drained, WorkerRefused, AllowRows, RemoveReader>;
 
 }  // namespace penstock::control

@@ -139,6 +139,7 @@ void Agent::OnMessage(control::WorkerDown message, uint64_t sequence) {
   if (const auto* welcome = std::get_if<WorkerWelcome>(&message)) return OnWelcome(*welcome);
   if (const auto* assign = std::get_if<Assign>(&message)) return tasks_->Do(*assign);
   if (const auto* reader = std::get_if<AddReader>(&message)) return tasks_->Do(*reader);
+  if (const auto* removed = std::get_if<RemoveReader>(&message)) return tasks_->Do(*removed);
   if (const auto* unassign = std::get_if<Unassign>(&message)) return tasks_->Do(*unassign);
   if (const auto* splits = std::get_if<Splits>(&message)) return tasks_->Do(*splits);
   if (const auto* allow = std::get_if<AllowRows>(&message)) return tasks_->Do(*allow);

@@ -65,6 +65,8 @@ class PartitionSink {
   virtual Index ProducesAfter(int64_t elements) const = 0;
   // From now on, also sends to the session of `reader`.
   virtual void AddReader(const control::Reader& reader) = 0;
+  // From now on, sends nothing to `client`, and closes its links. Only for a cross-trainer cache.
+  virtual void RemoveReader(ClientId client) = 0;
   // Allows the partition to send the first `rows` rows, which are elements in an ordered read. In a
   // coordinated read, `remainder` fills the last row.
   virtual void Allow(int64_t rows, const std::optional<protocol::Remainder>& remainder) = 0;

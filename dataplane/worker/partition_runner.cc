@@ -363,6 +363,10 @@ void PartitionRunner::AddReader(const control::Reader& reader) {
   sink_->AddReader(reader);
 }
 
+void PartitionRunner::RemoveReader(ClientId client) {
+  sink_->RemoveReader(client);
+}
+
 void PartitionRunner::OnSplits(const control::SplitRun& run) {
   splits_.Append(run);
 }

@@ -38,6 +38,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   const control::PlacedPartition& of() const { return assign_.of; }
 
   void AddReader(const control::Reader& reader);
+  void RemoveReader(ClientId client);
   void OnSplits(const control::SplitRun& run);
   void Allow(const control::AllowRows& order);
   // Sends these messages again, because the dispatcher may have forgotten or never received them:

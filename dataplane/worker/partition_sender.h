@@ -42,6 +42,7 @@ class IterationSender::PartitionSender final : public PartitionSink {
     return producing_ + elements * group_size_;
   }
   void AddReader(const control::Reader& reader) override;
+  void RemoveReader(ClientId) override {}  // the dispatcher places the partition again
   void Allow(int64_t rows, const std::optional<protocol::Remainder>& remainder) override;
   void Cancel() override;
 

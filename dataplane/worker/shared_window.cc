@@ -42,7 +42,18 @@ class SharedWindow::Producer final : public PartitionSink {
   std::shared_ptr<Pool> SlotsFor(Index) override { return window_->BestPool(); }
   void Produces(Index) override {}
   Index ProducesAfter(int64_t elements) const override { return elements; }
-  void AddReader(const control::Reader&) override {}  // the token lets trainers in
+  // Takes the place of an earlier process of the same client.
+  void AddReader(const control::Reader& reader) override {
+    MutexLock lock(window_->mu_);
+    Erase(reader.client);
+    window_->readers_.insert(reader);
+    window_->UpdateServed();
+  }
+  void RemoveReader(ClientId client) override {
+    MutexLock lock(window_->mu_);
+    Erase(client);
+    window_->UpdateServed();
+  }
   void Allow(int64_t, const std::optional<protocol::Remainder>&) override {}
   void Cancel() override {
     {
@@ -56,6 +67,10 @@ class SharedWindow::Producer final : public PartitionSink {
   bool cancelled GUARDED_BY(&SharedWindow::mu_) = false;
 
  private:
+  void Erase(ClientId client) REQUIRES(&SharedWindow::mu_) {
+    std::erase_if(window_->readers_, [&](const auto& reader) { return reader.client == client; });
+  }
+
   const std::shared_ptr<SharedWindow> window_;
   const control::PlacedPartition of_;
 };
@@ -87,6 +102,8 @@ class SharedWindow::Link final : public transfer::SendEvents,
   const control::Reader reader;
   const bool on_this_host;  // the client can map segments
 
+  bool served GUARDED_BY(&SharedWindow::mu_) = false;   // its client is one of readers_
+  bool removed GUARDED_BY(&SharedWindow::mu_) = false;  // its client was one; to be closed
   bool closing GUARDED_BY(&SharedWindow::mu_) = false;  // sends nothing more
   bool closed GUARDED_BY(&SharedWindow::mu_) = false;   // OnClosed was called
   // The window's thread is inside Send(). Events wait until that thread has recorded the sending.
@@ -126,6 +143,8 @@ std::shared_ptr<PartitionSink> SharedWindow::Open(const PartitionSinkOptions& op
   auto producer = std::make_shared<Producer>(shared_from_this(), options);
   MutexLock lock(mu_);
   producers_.push_back(producer);
+  readers_ = {options.readers.begin(), options.readers.end()};
+  UpdateServed();
   return producer;
 }
 
@@ -140,10 +159,18 @@ void SharedWindow::Close(PartitionSink& sink) {
   producers_.erase(found);
 }
 
+void SharedWindow::UpdateServed() {
+  for (const LinkPtr& link : up_) {
+    const bool served = readers_.contains(link->reader);
+    if (std::exchange(link->served, served) && !served) link->removed = true;
+  }
+  changed_.NotifyAll();
+}
+
 std::shared_ptr<Pool> SharedWindow::BestPool() const {
   MutexLock lock(mu_);
   const bool read = std::any_of(up_.begin(), up_.end(), [&](const LinkPtr& link) REQUIRES(mu_) {
-    return link->on_this_host && !link->closing;
+    return link->on_this_host && link->served && !link->closing;
   });
   return read ? pool_ : nullptr;
 }
@@ -243,7 +270,8 @@ void SharedWindow::Serve() {
 SharedWindow::LinkPtr SharedWindow::Pick() {
   for (size_t i = 0; i < up_.size(); ++i) {
     const LinkPtr& link = up_[(turn_ + i) % up_.size()];
-    if (link->closing || link->out_of_credit) continue;
+    if (link->removed) return link;
+    if (!link->served || link->closing || link->out_of_credit) continue;
     Trainer& trainer = trainers_.at(link->trainer);
     const bool asks = std::find(asking_.begin(), asking_.end(), &trainer) != asking_.end();
     if (asks && !HasNext(trainer)) continue;
@@ -290,6 +318,13 @@ SharedWindow::PendingSend SharedWindow::Take(Trainer& trainer) {
 }
 
 void SharedWindow::SendOn(const LinkPtr& link) {
+  if (std::exchange(link->removed, false)) {
+    link->closing = true;
+    mu_.unlock();
+    link->send->Close(absl::PermissionDeniedError(
+        absl::StrCat("the client is not a reader of ", ToString(iteration_), " any more")));
+    return mu_.lock();
+  }
   Trainer& trainer = trainers_.at(link->trainer);
   if (!HasNext(trainer)) return AskFor(link);
   PendingSend pending = Take(trainer);
@@ -385,6 +420,7 @@ absl::StatusOr<std::shared_ptr<transfer::SendEvents>> SharedWindow::Accept(
     if (is_new) trainer.next = first_;
     ++trainer.links;
     if (auto doubt = trainer.in_doubt.extract(link->reader)) Settle(trainer, doubt.mapped(), hello);
+    link->served = readers_.contains(link->reader);
     up_.push_back(link);
   }
   changed_.NotifyAll();

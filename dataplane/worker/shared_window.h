@@ -10,6 +10,10 @@
 // trainer waits for another, and no element is delivered again, except elements that a broken link
 // leaves in doubt. An error is sent only to the trainer whose request it answers, and is not kept.
 //
+// Only the readers that the dispatcher named get elements. A link of another client waits until the
+// dispatcher names this client. All partitions of an iteration have the same readers, so the newest
+// order counts for the whole window.
+//
 // Threads: there is one lock, and one thread, which sends on all links. No method of a link is
 // called under the lock.
 #pragma once
@@ -86,6 +90,9 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   SharedWindow(IterationId iteration, std::string token, int64_t max_bytes,
                const SharedSlots& slots);
 
+  // Call this after readers_ has changed. Links of clients that were readers are then closed.
+  void UpdateServed() REQUIRES(mu_);
+
   // Returns the best pool for elements for the current trainers; nullptr: any pool.
   std::shared_ptr<Pool> BestPool() const;
   // Returns `element`, or one copy of it for all trainers, in memory where they can read the copy
@@ -100,8 +107,10 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
 
   // The body of the thread.
   void Serve();
-  LinkPtr Pick() REQUIRES(mu_);  // returns a link that has an item to send or may ask for more
-  // SendOn(), AskFor() and FlushOne() release the lock while they call the link.
+  // Returns a link that must be closed, has an item to send or may ask for more.
+  LinkPtr Pick() REQUIRES(mu_);
+  // SendOn(), AskFor() and FlushOne() release the lock while they call the link. SendOn() also
+  // closes a link that must be closed.
   void SendOn(const LinkPtr& link) REQUIRES(mu_);
   void AskFor(const LinkPtr& link) REQUIRES(mu_);
   bool FlushOne() REQUIRES(mu_);
@@ -133,6 +142,7 @@ class SharedWindow final : public IterationSink, public std::enable_shared_from_
   int64_t bytes_ GUARDED_BY(mu_) = 0;
   std::map<std::string, Trainer> trainers_ GUARDED_BY(mu_);
   std::deque<Trainer*> asking_ GUARDED_BY(mu_);  // for the next element, in the order of asking
+  std::set<control::Reader> readers_ GUARDED_BY(mu_);
   std::vector<LinkPtr> up_ GUARDED_BY(mu_);
   size_t turn_ GUARDED_BY(mu_) = 0;  // index in up_
   std::vector<std::shared_ptr<Producer>> producers_ GUARDED_BY(mu_);

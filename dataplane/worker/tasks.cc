@@ -75,6 +75,10 @@ void Tasks::Do(const control::AddReader& order) {
   if (auto runner = Find(order.of)) runner->AddReader(order.reader);
 }
 
+void Tasks::Do(const control::RemoveReader& order) {
+  if (auto runner = Find(order.of)) runner->RemoveReader(order.client);
+}
+
 void Tasks::Do(const control::Splits& answer) {
   if (auto runner = Find(answer.of)) runner->OnSplits(answer.run);
 }

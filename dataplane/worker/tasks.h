@@ -36,6 +36,7 @@ class Tasks {
 
   void Do(const control::Assign& assign);
   void Do(const control::AddReader& order);
+  void Do(const control::RemoveReader& order);
   void Do(const control::Unassign& order);
   void Do(const control::AllowRows& order);
   void Do(const control::Splits& answer);

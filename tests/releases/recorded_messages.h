@@ -186,6 +186,7 @@ inline std::map<std::string, WorkerDown> RecordedWorkerDowns() {
                         11}},
       {"assign_from_the_start", Assign{kOf, JobId(1), "token", "1000", 5}},
       {"add_reader", AddReader{kOf, {ClientId(5), Incarnation(6), 1}}},
+      {"remove_reader", RemoveReader{kOf, ClientId(5)}},
       {"unassign", Unassign{kOf}},
       {"splits", Splits{kOf, {0, 1, 2, {3}, false}}},
       {"last_splits", Splits{kOf, {0, 1, 3, {}, true}}},

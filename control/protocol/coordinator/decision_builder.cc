@@ -93,6 +93,14 @@ void DecisionBuilder::AddToWorkers(Reader reader) {
   }
 }
 
+void DecisionBuilder::RemoveFromWorkers(ClientId client) {
+  for (size_t p = 0; p < record_.partitions.size(); ++p) {
+    const PartitionRecord& partition = record_.partitions[p];
+    if (!partition.collecting())
+      Emit(RemoveReader{partition.worker, PartitionAt(p), partition.placement, client});
+  }
+}
+
 std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,
                                        Incarnation incarnation) {
   auto found = record.FindReader(client);

@@ -62,6 +62,8 @@ class DecisionBuilder {
 
   // Tells each worker that has a partition of the iteration to serve `reader` too.
   void AddToWorkers(Reader reader);
+  // Tells each of these workers to serve `client` no longer.
+  void RemoveFromWorkers(ClientId client);
 
  private:
   void RaiseAndFence(size_t partition, ClientId welcomed);

@@ -46,6 +46,8 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
     if (!record.Has(h.partition) || record.partition(h.partition).worker != worker ||
         record.partition(h.partition).placement != h.placement)
       builder.Emit(Unassign{worker, h.partition, h.placement});
+  // The readers of a cross-trainer cache are the same in all partitions of the worker.
+  bool names_gone = record.commit_policy == CommitPolicy::kNever;
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionRecord& partition = record.partitions[p];
     if (partition.worker != worker) continue;
@@ -55,12 +57,17 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
     }
     context.partitions[p].rows_allowed = 0;  // the last AllowRows may have been lost
     context.partitions[p].remainder_announced = false;
-    for (const ReaderRecord& reader : record.readers)
-      if (reader.reads())
+    for (const ReaderRecord& reader : record.readers) {
+      if (reader.reads()) {
         builder.Emit(AddReader{worker,
                                PartitionAt(p),
                                partition.placement,
                                {reader.client, reader.incarnation, reader.consumer}});
+      } else if (names_gone) {
+        builder.Emit(RemoveReader{worker, PartitionAt(p), partition.placement, reader.client});
+      }
+    }
+    names_gone = false;
   }
   return std::move(builder).Build();
 }

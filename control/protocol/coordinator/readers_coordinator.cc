@@ -32,8 +32,9 @@ bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& s
 void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
                    const IterationContext& context, size_t reader,
                    const ReceivedSets& last_committed) {
-  if (context.broken == Broken::kNoRaiseOnDeath || record.commit_policy == CommitPolicy::kNever)
-    return;
+  if (record.commit_policy == CommitPolicy::kNever)
+    return builder.RemoveFromWorkers(record.readers[reader].client);
+  if (context.broken == Broken::kNoRaiseOnDeath) return;
   if (!record.closed) {
     if (record.readers[reader].end_notified &&
         Contains(last_committed, record.readers[reader].final))

@@ -263,5 +263,18 @@ TEST_F(ManyJobs, AWindowIsSharedUnderANameWithoutEndAndOnce) {
               HasSubstr("existing cross-trainer cache: <yes>; got <no>"));
 }
 
+TEST_F(ManyJobs, WorkersForgetAReaderOfAWindowThatDies) {
+  Start({.client_timeout = absl::Milliseconds(300)});
+  const JobAnswer job =
+      *Job("sweep", Register("")->dataset_id, JobTerms{.cross_trainer_cache = true});
+  HandWorker worker(*stub_, 1);
+  auto dies = std::make_unique<HandClient>(*stub_, job, 5);
+  const PlacedPartition of = worker.Next<Assign>().of;
+  dies.reset();
+  const auto removed = worker.Next<RemoveReader>();
+  EXPECT_EQ(removed.of, of);
+  EXPECT_EQ(removed.client, ClientId(5));
+}
+
 }  // namespace
 }  // namespace penstock::control

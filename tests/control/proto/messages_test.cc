@@ -136,8 +136,8 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
                   0,
                   protocol::Positions{8, 3, 17},
                   11},
-           AddReader{kOf, {ClientId(5), Incarnation(6)}}, Unassign{kOf},
-           Splits{kOf, {0, 1, 2, {3}, false}}, Drained{},
+           AddReader{kOf, {ClientId(5), Incarnation(6)}}, RemoveReader{kOf, ClientId(5)},
+           Unassign{kOf}, Splits{kOf, {0, 1, 2, {3}, false}}, Drained{},
            WorkerRefused{absl::FailedPreconditionError("why")}}) {
     ExpectRoundTrip<wire::WorkerDown>(down);
   }

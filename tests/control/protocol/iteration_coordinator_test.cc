@@ -16,6 +16,7 @@ namespace {
 
 constexpr ClientId kAnna{1};
 constexpr ClientId kBert{2};
+constexpr ClientId kCleo{3};
 constexpr Incarnation kFirst{1};
 constexpr Incarnation kSecond{2};
 constexpr WorkerId kWorker{7};
@@ -151,6 +152,24 @@ TEST(IterationCoordinator, OwesNothingToReadersOfAWindowAndWaitsForNone) {
   ASSERT_EQ(assigned.size(), 1u);
   EXPECT_EQ(assigned[0].bookmark->index, 7);
   EXPECT_TRUE(assigned[0].skip.empty());
+}
+
+TEST(IterationCoordinator, RemovesReadersOfAWindowFromItsWorkers) {
+  Harness harness(CommitPolicy::kNever);
+  for (const ClientId client : {kAnna, kBert, kCleo}) harness.Joins(client);
+  harness.Assign();
+  harness.Dies(kBert);
+  harness.Do(OnLeave(harness.record, harness.context, kCleo, kFirst, {}));
+  const auto removed = harness.Sent<RemoveReader>();
+  ASSERT_EQ(removed.size(), 2u);
+  EXPECT_EQ(removed[0].client, kBert);
+  EXPECT_EQ(removed[0].worker, kWorker);
+  EXPECT_EQ(removed[0].placement, Placement(1));
+  EXPECT_EQ(removed[1].client, kCleo);
+  // The messages may have been lost with the worker's stream.
+  const HeldPlacement held[] = {{kPartition, Placement(1)}};
+  harness.Do(OnWorkerRegisters(harness.record, harness.context, kWorker, held));
+  EXPECT_EQ(harness.Sent<RemoveReader>().size(), 2u);
 }
 
 TEST(IterationCoordinator, AddsANewClientToThePlacementsReaders) {

@@ -93,8 +93,9 @@ void World::Post(const Message& message) {
         } else if constexpr (std::is_same_v<M, Unassign>) {
           to_worker(m.worker,
                     {.kind = Wire::kUnassign, .p = Byte(At(m.partition)), .g = Byte(m.placement)});
-        } else {  // in coordinated reads only: rounds_world.h
-          static_assert(std::is_same_v<M, ToClient<Agreed>> || std::is_same_v<M, AllowRows>);
+        } else {  // in coordinated reads (rounds_world.h) and cross-trainer caches only
+          static_assert(std::is_same_v<M, ToClient<Agreed>> || std::is_same_v<M, AllowRows> ||
+                        std::is_same_v<M, RemoveReader>);
         }
       },
       message);

@@ -88,6 +88,12 @@ class FakeLink final : public transfer::SendLink {
     std::lock_guard lock(mu_);
     return closed_with_;
   }
+  // Waits until the worker closes the link, and returns its reason.
+  absl::Status AwaitClosed() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] { return !closed_with_.ok(); });
+    return closed_with_;
+  }
   int flushes() {
     std::lock_guard lock(mu_);
     return flushes_;
@@ -119,8 +125,11 @@ class FakeLink final : public transfer::SendLink {
     ++flushes_;
   }
   void Close(const absl::Status& reason) override {
-    std::lock_guard lock(mu_);
-    closed_with_ = reason;
+    {
+      std::lock_guard lock(mu_);
+      closed_with_ = reason;
+    }
+    changed_.notify_all();
   }
 
  private:

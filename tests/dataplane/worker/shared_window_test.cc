@@ -26,7 +26,9 @@ int64_t BytesOfOne() {
   return static_cast<int64_t>(ElementAt(0).element.block().size());
 }
 
-// A window of four elements, and one partition that produces without end.
+constexpr Incarnation kFirst{1};
+
+// A window of four elements, and one partition that produces without end, for clients 1 and 2.
 class SharedWindowTest : public ::testing::Test {
  protected:
   ~SharedWindowTest() override {
@@ -36,7 +38,7 @@ class SharedWindowTest : public ::testing::Test {
 
   // Produces elements 0, 1, …, with an error at index `error`.
   void Produce(Index error = -1) {
-    sink_ = window_->Open({.of = kPlaced, .permit = &permit_});
+    sink_ = window_->Open(Placed({{ClientId(1), kFirst}, {ClientId(2), kFirst}}));
     producing_ = std::thread([this, error] {
       permit_.Take();
       for (Index i = 0;; ++i) {
@@ -50,6 +52,9 @@ class SharedWindowTest : public ::testing::Test {
       }
     });
   }
+  PartitionSinkOptions Placed(std::vector<control::Reader> readers) {
+    return {.of = kPlaced, .readers = std::move(readers), .permit = &permit_};
+  }
   void Stop() {
     if (!producing_.joinable()) return;
     sink_->Cancel();
@@ -60,8 +65,8 @@ class SharedWindowTest : public ::testing::Test {
   std::shared_ptr<FakeLink> Open(const std::string& trainer, uint64_t client,
                                  std::vector<transfer::Holding> holdings = {}) {
     auto link = std::make_shared<FakeLink>(transfer::Hello{control::TrainerToken("token", trainer),
-                                                           ClientId(client), Incarnation(1),
-                                                           kIteration, std::move(holdings)});
+                                                           ClientId(client), kFirst, kIteration,
+                                                           std::move(holdings)});
     auto events = window_->Accept(link->hello(), link);
     EXPECT_TRUE(events.ok()) << events.status();
     link->events = *std::move(events);
@@ -224,6 +229,54 @@ TEST_F(SharedWindowTest, AcceptsLinksWithTheTokenAndATrainer) {
   EXPECT_TRUE(absl::IsPermissionDenied(accept("tokens")));
   EXPECT_TRUE(absl::IsInvalidArgument(accept("token")));
   EXPECT_TRUE(absl::IsInvalidArgument(accept("token:")));
+}
+
+TEST_F(SharedWindowTest, ALinkWaitsUntilItsClientIsAReader) {
+  Produce();
+  auto link = Open("a", 3);
+  link->Grant(1);
+  auto known = Open("b", 1);
+  known->Grant(1);
+  known->AwaitSent(1);
+  EXPECT_THAT(link->SentIndices(), IsEmpty());
+  sink_->AddReader({ClientId(4), kFirst});
+  known->Grant(1);
+  known->AwaitSent(2);
+  EXPECT_THAT(link->SentIndices(), IsEmpty());
+  sink_->AddReader({ClientId(3), kFirst});
+  EXPECT_THAT(link->AwaitSent(1), ElementsAre(0));
+  sink_->AddReader({ClientId(3), Incarnation(2)});
+  EXPECT_TRUE(absl::IsPermissionDenied(link->AwaitClosed())) << "its next process reads";
+}
+
+TEST_F(SharedWindowTest, ARemovedReaderGetsNothingMore) {
+  Produce();
+  auto removed = Open("a", 1), stays = Open("b", 2);
+  removed->Grant(1);
+  EXPECT_THAT(removed->AwaitSent(1), ElementsAre(0));
+  sink_->RemoveReader(ClientId(1));
+  EXPECT_TRUE(absl::IsPermissionDenied(removed->AwaitClosed()));
+  removed->Break();
+  auto again = Open("a", 1);
+  again->Grant(3);
+  stays->Grant(3);
+  EXPECT_THAT(stays->AwaitSent(3), ElementsAre(0, 1, 2));
+  EXPECT_THAT(again->SentIndices(), IsEmpty());
+}
+
+TEST_F(SharedWindowTest, ANewPlacementHasTheReadersOfItsOrder) {
+  Produce();
+  auto removed = Open("a", 1), stays = Open("b", 2), early = Open("c", 3);
+  removed->Grant(1);
+  removed->AwaitSent(1);
+  Stop();
+  sink_ = window_->Open(Placed({{ClientId(2), kFirst}}));
+  EXPECT_TRUE(absl::IsPermissionDenied(removed->AwaitClosed()));
+  stays->Grant(1);
+  EXPECT_THAT(stays->AwaitSent(1), ElementsAre(0));
+  EXPECT_TRUE(stays->closed_with().ok());
+  EXPECT_TRUE(early->closed_with().ok()) << "the order may be older than its reader";
+  window_->Close(*sink_);
 }
 
 TEST_F(SharedWindowTest, IsForgottenWithoutPartitionsAndLinks) {
