@@ -20,6 +20,8 @@
 
 namespace penstock::control {
 
+class SnapshotStore;
+
 // Each piece is a row of SQLite, which allows rows of up to 10^9 bytes.
 inline constexpr size_t kMostSnapshotPieceBytes = 900'000'000;
 
@@ -67,7 +69,8 @@ class Journal {
   // Waits until the record `sequence` is durable. Returns the journal's error if it never will be.
   virtual absl::Status WaitDurable(uint64_t sequence) = 0;
   virtual absl::Status status() const = 0;
-  // Returns "memory" or "sqlite:<path>", for status and messages.
+  // Returns "memory", "sqlite:<path>" or the name given to OpenLogJournal(), for status and
+  // messages.
   virtual std::string name() const = 0;
 };
 
@@ -82,5 +85,12 @@ std::unique_ptr<Journal> OpenMemoryJournal();
 // itself, on this machine's disk.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir,
                                                            Disk& disk = LocalDisk());
+
+// Opens a journal whose logs are on `disk` in the directory `work_dir`, which must exist, and whose
+// snapshot is in `snapshots`. `disk` must outlive the journal. Has the errors of OpenSqliteJournal,
+// except that only the store can notice a second process.
+absl::StatusOr<std::unique_ptr<Journal>> OpenLogJournal(const std::string& work_dir, Disk& disk,
+                                                        std::unique_ptr<SnapshotStore> snapshots,
+                                                        std::string name);
 
 }  // namespace penstock::control

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/env/disk.h"
 #include "control/journal/checksum.h"
+#include "control/journal/journal.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -179,6 +180,14 @@ absl::Status SnapshotDb::CheckThere() {
   if (code != SQLITE_OK) return Error(code);
   if (moved == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("journal ", path_, " was deleted or replaced"));
+}
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir,
+                                                           Disk& disk) {
+  RETURN_IF_ERROR(disk.MakeFolders(work_dir));
+  ASSIGN_OR_RETURN(SnapshotDb db, SnapshotDb::Open(work_dir + "/journal.db"));
+  return OpenLogJournal(work_dir, disk, std::make_unique<SnapshotDb>(std::move(db)),
+                        absl::StrCat("sqlite:", work_dir));
 }
 
 }  // namespace penstock::control

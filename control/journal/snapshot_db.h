@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "control/journal/snapshot_store.h"
 
 struct sqlite3;
 
@@ -18,23 +18,17 @@ namespace penstock::control {
 
 inline constexpr int kJournalVersion = 3;
 
-class SnapshotDb {
+class SnapshotDb final : public SnapshotStore {
  public:
   // Opens the file; makes it if it is missing, and upgrades it if an older release wrote it. The
   // returned object holds the file's lock until it is destroyed. Has the errors of
   // OpenSqliteJournal.
   static absl::StatusOr<SnapshotDb> Open(const std::string& path);
 
-  struct Snapshot {
-    uint64_t sequence = 0;  // 0: none
-    std::vector<std::string> pieces;
-  };
-  absl::StatusOr<Snapshot> Read();
-  // Replaces the snapshot durably, completely or not at all.
-  absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces);
-  // Returns FailedPrecondition if the open file has been deleted or replaced, because all data
-  // written to it would be lost.
-  absl::Status CheckThere();
+  absl::StatusOr<Snapshot> Read() override;
+  absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces) override;
+  // Returns FailedPrecondition.
+  absl::Status CheckThere() override;
 
  private:
   struct Close {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A journal that keeps its snapshot in SQLite and the changes in a log beside it.
+// A journal that writes the changes to a log, and gives its snapshots to a SnapshotStore beside it.
 // docs/decisions/0001-journal.md gives the reason for two files.
 #include <algorithm>
 #include <deque>
@@ -14,7 +14,7 @@
 #include "control/journal/journal.h"
 #include "control/journal/log_file.h"
 #include "control/journal/log_format.h"
-#include "control/journal/snapshot_db.h"
+#include "control/journal/snapshot_store.h"
 #include "control/observe/event_log.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
@@ -49,20 +49,21 @@ absl::StatusOr<std::vector<uint64_t>> ListLogs(Disk& disk, const std::string& wo
   return firsts;
 }
 
-class SqliteJournal final : public Journal {
+class LogJournal final : public Journal {
  public:
-  SqliteJournal(std::string work_dir, Disk& disk, std::unique_ptr<DiskFolder> folder, SnapshotDb db,
-                LogFile log, Recovered recovered)
-      : work_dir_(std::move(work_dir)),
+  LogJournal(std::string name, std::string work_dir, Disk& disk, std::unique_ptr<DiskFolder> folder,
+             std::unique_ptr<SnapshotStore> snapshots, LogFile log, Recovered recovered)
+      : name_(std::move(name)),
+        work_dir_(std::move(work_dir)),
         disk_(disk),
         folder_(std::move(folder)),
         recovered_(std::move(recovered)),
-        db_(std::move(db)),
+        snapshots_(std::move(snapshots)),
         log_(std::move(log)),
         appended_(recovered_.last_sequence()),
         durable_sequence_(appended_) {}
 
-  ~SqliteJournal() override {
+  ~LogJournal() override {
     {
       MutexLock lock(mu_);
       stopping_ = true;
@@ -106,7 +107,7 @@ class SqliteJournal final : public Journal {
     return status_;
   }
 
-  std::string name() const override { return absl::StrCat("sqlite:", work_dir_); }
+  std::string name() const override { return name_; }
 
  private:
   struct Item {
@@ -191,9 +192,9 @@ class SqliteJournal final : public Journal {
       log_ = *std::move(log);
       RETURN_IF_ERROR(folder_->Sync());
     }
-    if (absl::Status written = db_.Write(item.sequence, *item.snapshot); !written.ok())
+    if (absl::Status written = snapshots_->Write(item.sequence, *item.snapshot); !written.ok())
       return WithoutSnapshot(Annotate(written, "while writing a snapshot"));
-    RETURN_IF_ERROR(Annotate(db_.CheckThere(), "the logs are kept; start again"));
+    RETURN_IF_ERROR(Annotate(snapshots_->CheckThere(), "the logs are kept; start again"));
     for (uint64_t first : *old) RETURN_IF_ERROR(disk_.Remove(LogPath(work_dir_, first)));
     return absl::OkStatus();
   }
@@ -211,13 +212,14 @@ class SqliteJournal final : public Journal {
     return absl::OkStatus();
   }
 
+  const std::string name_;
   const std::string work_dir_;
   Disk& disk_;
   const std::unique_ptr<DiskFolder> folder_;  // used only by the writer thread
   Recovered recovered_;
-  Durable durable_;  // constant after Start
-  SnapshotDb db_;    // used only by the writer thread
-  LogFile log_;      // used only by the writer thread
+  Durable durable_;                                 // constant after Start
+  const std::unique_ptr<SnapshotStore> snapshots_;  // used only by the writer thread
+  LogFile log_;                                     // used only by the writer thread
   Thread writer_;
 
   mutable Mutex mu_;
@@ -275,11 +277,10 @@ absl::StatusOr<LastLog> ReadLogs(Disk& disk, const std::string& work_dir, Recove
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir,
-                                                           Disk& disk) {
-  RETURN_IF_ERROR(disk.MakeFolders(work_dir));
-  ASSIGN_OR_RETURN(SnapshotDb db, SnapshotDb::Open(work_dir + "/journal.db"));
-  ASSIGN_OR_RETURN(SnapshotDb::Snapshot snapshot, db.Read());
+absl::StatusOr<std::unique_ptr<Journal>> OpenLogJournal(const std::string& work_dir, Disk& disk,
+                                                        std::unique_ptr<SnapshotStore> snapshots,
+                                                        std::string name) {
+  ASSIGN_OR_RETURN(SnapshotStore::Snapshot snapshot, snapshots->Read());
   Recovered recovered;
   recovered.snapshot = std::move(snapshot.pieces);
   recovered.snapshot_sequence = snapshot.sequence;
@@ -288,8 +289,8 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& wo
                    LogFile::Rewrite(disk, LogPath(work_dir, last.first), last.valid_bytes));
   ASSIGN_OR_RETURN(std::unique_ptr<DiskFolder> folder, disk.OpenFolder(work_dir));
   RETURN_IF_ERROR(folder->Sync());
-  return std::make_unique<SqliteJournal>(work_dir, disk, std::move(folder), std::move(db),
-                                         std::move(log), std::move(recovered));
+  return std::make_unique<LogJournal>(std::move(name), work_dir, disk, std::move(folder),
+                                      std::move(snapshots), std::move(log), std::move(recovered));
 }
 
 }  // namespace penstock::control

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores the snapshot of a journal. The logs are beside it (journal.h). snapshot_db.h stores it in
+// SQLite, and the simulator in a file of its own disk.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace penstock::control {
+
+// Not thread-safe. Errors name the file.
+class SnapshotStore {
+ public:
+  struct Snapshot {
+    uint64_t sequence = 0;  // 0: none
+    std::vector<std::string> pieces;
+  };
+
+  virtual ~SnapshotStore() = default;
+  // Returns the newest snapshot. DataLoss if it is damaged.
+  virtual absl::StatusOr<Snapshot> Read() = 0;
+  // Replaces the snapshot durably, completely or not at all. ResourceExhausted if the disk is full
+  // or no file descriptor is left; the store can then be used again.
+  virtual absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces) = 0;
+  // Returns an error if the file that the last Write() made or changed has been deleted or
+  // replaced, because the snapshot would be lost.
+  virtual absl::Status CheckThere() = 0;
+};
+
+}  // namespace penstock::control
