@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/env/fake_disk.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -23,9 +24,11 @@ class FakeDisk::FakeFile final : public DiskFile {
   absl::Status Append(std::string_view bytes) override {
     MutexLock lock(disk_.mu_);
     RETURN_IF_ERROR(disk_.CheckOpen(path_, start_));
-    const absl::Status failure = disk_.Begin();
-    if (!failure.ok()) bytes = bytes.substr(0, bytes.size() / 2);
-    disk_.tree_.Write(*node_, disk_.tree_.Read(*node_).size(), bytes);
+    absl::Status failure = disk_.Begin();
+    const uint64_t left = disk_.BytesLeft();
+    if (failure.ok() && bytes.size() > left) failure = DiskError(ENOSPC, "write", path_);
+    if (!failure.ok()) bytes = bytes.substr(0, std::min<uint64_t>(bytes.size() / 2, left));
+    disk_.tree_.Write(*node_, disk_.tree_.Size(*node_), bytes);
     return failure;
   }
 
@@ -95,6 +98,11 @@ void FakeDisk::FailAt(int64_t operation, absl::Status error, bool for_good) {
   failure_ = std::move(error);
 }
 
+void FakeDisk::SetCapacity(uint64_t bytes) {
+  MutexLock lock(mu_);
+  capacity_ = bytes;
+}
+
 void FakeDisk::LosePower(std::mt19937_64& random) {
   MutexLock lock(mu_);
   tree_.LosePower(random);
@@ -107,6 +115,11 @@ absl::Status FakeDisk::Begin() {
   const int64_t operation = operations_++;
   const bool fails = for_good_ ? operation >= fails_at_ : operation == fails_at_;
   return fails ? failure_ : absl::OkStatus();
+}
+
+uint64_t FakeDisk::BytesLeft() const {
+  const uint64_t used = tree_.SizeOfAll();
+  return used < capacity_ ? capacity_ - used : 0;
 }
 
 absl::Status FakeDisk::CheckOpen(const std::string& path, int64_t start) const {

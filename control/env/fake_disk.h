@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A disk in memory, for tests. It fails where a test tells it to, and forgets unsynced data when
-// power is lost.
+// A disk in memory, for tests and the simulator. It fails where a test tells it to, and forgets
+// unsynced data when power is lost.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <random>
 #include <set>
@@ -27,6 +28,9 @@ class FakeDisk final : public Disk {
   // that fails leaves bytes that no later sync makes durable. Any other operation that fails does
   // nothing.
   void FailAt(int64_t operation, absl::Status error, bool for_good = false);
+  // Makes an append fail with ResourceExhausted if all files together would then have more than
+  // `bytes`. The append writes half of its bytes, or fewer if the disk has no room for half.
+  void SetCapacity(uint64_t bytes);
   // Simulates a loss of power (see ForgetfulTree) and the next start, after which no operation
   // fails and no file is locked. Calls on files and folders that were open fail with
   // FailedPrecondition.
@@ -48,6 +52,7 @@ class FakeDisk final : public Disk {
 
   // Counts an operation, and returns its simulated failure, or OK.
   absl::Status Begin() REQUIRES(mu_);
+  uint64_t BytesLeft() const REQUIRES(mu_);
   // FailedPrecondition if power was lost since `start`, in which `path` was opened.
   absl::Status CheckOpen(const std::string& path, int64_t start) const REQUIRES(mu_);
   absl::StatusOr<ForgetfulTree::NodePtr> Find(const std::string& path) REQUIRES(mu_);
@@ -60,7 +65,8 @@ class FakeDisk final : public Disk {
   int64_t starts_ GUARDED_BY(mu_) = 0;
   int64_t fails_at_ GUARDED_BY(mu_) = 0;
   bool for_good_ GUARDED_BY(mu_) = false;
-  absl::Status failure_ GUARDED_BY(mu_);  // OK: nothing fails
+  absl::Status failure_ GUARDED_BY(mu_);                                      // OK: nothing fails
+  uint64_t capacity_ GUARDED_BY(mu_) = std::numeric_limits<uint64_t>::max();  // in bytes
 };
 
 }  // namespace penstock

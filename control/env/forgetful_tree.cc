@@ -115,6 +115,11 @@ class ForgetfulTree::Node {
     left->latest = left->names;
     return left;
   }
+  uint64_t SizeOfAll() const {
+    uint64_t bytes = read.size();
+    for (const auto& [name, node] : latest) bytes += node->SizeOfAll();
+    return bytes;
+  }
   void AddContents(const std::string& folder, Contents& to) const {
     for (const auto& [name, node] : latest) {
       const std::string path = folder.empty() ? name : folder + "/" + name;
@@ -191,6 +196,14 @@ void ForgetfulTree::FailToSync(Node& file) {
 
 std::string ForgetfulTree::Read(const Node& file) const {
   return file.read;
+}
+
+uint64_t ForgetfulTree::Size(const Node& file) const {
+  return file.read.size();
+}
+
+uint64_t ForgetfulTree::SizeOfAll() const {
+  return root_->SizeOfAll();
 }
 
 std::vector<std::string> ForgetfulTree::List(const Node& folder) const {

@@ -42,6 +42,9 @@ class ForgetfulTree {
 
   // Return the content as the processes of this machine see it.
   std::string Read(const Node& file) const;
+  // Return the bytes of a file, and of all files that have a name.
+  uint64_t Size(const Node& file) const;
+  uint64_t SizeOfAll() const;
   std::vector<std::string> List(const Node& folder) const;
   // Bytes by path, nullopt for a folder.
   using Contents = std::map<std::string, std::optional<std::string>>;

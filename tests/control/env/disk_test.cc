@@ -173,6 +173,21 @@ TEST_F(FakeDiskTest, FailsAtOneOperation) {
   EXPECT_EQ(*disk_.Read("/d/a"), "onefo and more");
 }
 
+TEST_F(FakeDiskTest, IsFullAtItsCapacity) {
+  disk_.SetCapacity(10);
+  EXPECT_TRUE(file_->Append("1234567").ok());
+  const absl::Status full = file_->Append("abcd");
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(full.message()), HasSubstr("/d/a"));
+  EXPECT_EQ(*disk_.Read("/d/a"), "1234567ab");
+  EXPECT_FALSE(file_->Append("efgh").ok());  // no room for half of it
+  EXPECT_EQ(*disk_.Read("/d/a"), "1234567abe");
+  EXPECT_TRUE(disk_.Create("/d/b", Disk::Readers::kOwner).ok());
+  EXPECT_TRUE(disk_.Remove("/d/a").ok());
+  const auto other = *disk_.Create("/d/c", Disk::Readers::kOwner);
+  EXPECT_TRUE(other->Append("1234567890").ok());
+}
+
 TEST_F(FakeDiskTest, FailsForGood) {
   disk_.FailAt(disk_.operations(), absl::AbortedError("killed"), /*for_good=*/true);
   EXPECT_FALSE(disk_.Read("/d/a").ok());
