@@ -266,7 +266,7 @@ absl::StatusOr<std::string> JobReader::SectionOf(JobState state) {
     for (const ReaderState::Repetition& its : state.reader.repetitions) {
       ASSIGN_OR_RETURN(control::SavedRepetition saved,
                        connection_.stub().GetReading({state.reader.job, its.number, state.heard},
-                                                     {.timeout = options_.timeout, .stop = {}}));
+                                                     {.timeout = options_.timeout, .stop = stop_}));
       state.saved.push_back(std::move(saved));
     }
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that go away in the middle of an epoch. Each element must come once all the same.
+#include <chrono>
+#include <future>
 #include <optional>
 #include <set>
 #include <vector>
@@ -205,6 +207,18 @@ TEST(Faults, AStateIsCommittedWhereTheLastRepetitionGaveThisReaderNothing) {
   const absl::Status restored = again->Restore(*state);
   ASSERT_TRUE(restored.ok()) << restored;
   EXPECT_EQ(ReadAll(*again), std::vector<int64_t>());
+}
+
+TEST(Faults, AStopEndsASaveThatWaitsForTheDispatcher) {
+  Cluster cluster(1);
+  absl::StatusOr<Iterator> it = Job(cluster, "saved", AckMode::kOnCommit).MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  ReadSome(*it, 10);
+  cluster.dispatcher().Stop();
+  auto saved = std::async(std::launch::async, [&] { return it->Save().status(); });
+  EXPECT_EQ(saved.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  it->Stop(absl::Milliseconds(100)).IgnoreError();
+  EXPECT_EQ(saved.get().code(), absl::StatusCode::kCancelled);
 }
 
 TEST(Faults, AForgottenStateIsNotCommitted) {
