@@ -27,7 +27,7 @@ class SnapshotDb final : public SnapshotStore {
 
   absl::StatusOr<Snapshot> Read() override;
   absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces) override;
-  // Returns FailedPrecondition.
+  // The error is FailedPrecondition.
   absl::Status CheckThere() override;
 
  private:
