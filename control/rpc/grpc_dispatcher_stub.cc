@@ -12,6 +12,7 @@
 #include "control/rpc/status_grpc.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/retry.h"
+#include "control/stub/scheme.h"
 #include "control/stub/target.h"
 #include "control/sync/clock.h"
 #include "control/sync/mutex.h"
@@ -257,6 +258,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
 absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service,
                                                                      const TlsConfig& tls) {
   ASSIGN_OR_RETURN(Target target, ParseTarget(service));
+  if (const MakeStub make = FindScheme(target.protocol)) return make(target.address);
   std::shared_ptr<TlsFiles> files;
   if (target.tls()) {
     ASSIGN_OR_RETURN(files, TlsFiles::Open(tls));

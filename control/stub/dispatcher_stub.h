@@ -41,9 +41,9 @@ using ReconnectingWorkerEvents = ReconnectingEvents<WorkerUp, WorkerDown>;
 // itself, Unavailable "no dispatcher answers at <address> within <timeout>: <why>", or Cancelled.
 class DispatcherStub {
  public:
-  // Makes a stub for "[grpc://]host:port", or "grpcs://host:port" with `tls`. Does not connect yet.
-  // InvalidArgument if `tls` is set for a plain service or is not valid; NotFound for files that do
-  // not exist.
+  // Makes a stub for "[grpc://]host:port", or "grpcs://host:port" with `tls`, or an address of a
+  // registered scheme (scheme.h). Does not connect yet. InvalidArgument if `tls` is set for a plain
+  // service or is not valid; NotFound for files that do not exist.
   static absl::StatusOr<std::unique_ptr<DispatcherStub>> Make(std::string_view service,
                                                               const TlsConfig& tls = {});
   virtual ~DispatcherStub() = default;

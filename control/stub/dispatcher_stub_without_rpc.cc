@@ -2,11 +2,16 @@
 // For builds with PENSTOCK_RPC=OFF. Tests have stubs of their own, or link tests/loopback in place
 // of this file.
 #include "control/stub/dispatcher_stub.h"
+#include "control/stub/scheme.h"
+#include "control/stub/target.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 
-absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view /*service*/,
+absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service,
                                                                      const TlsConfig& /*tls*/) {
+  ASSIGN_OR_RETURN(const Target target, ParseTarget(service));
+  if (const MakeStub make = FindScheme(target.protocol)) return make(target.address);
   return absl::UnimplementedError("this build has no gRPC (PENSTOCK_RPC=OFF)");
 }
 

@@ -3,6 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "control/stub/scheme.h"
 
 namespace penstock::control {
 
@@ -20,7 +21,7 @@ absl::StatusOr<Target> ParseTarget(std::string_view text) {
     return absl::InvalidArgumentError(
         absl::StrCat("`service` \"", service, "\" is malformed: it has more than one \"://\""));
   }
-  if (target.protocol != "grpc" && !target.tls()) {
+  if (target.protocol != "grpc" && !target.tls() && FindScheme(target.protocol) == nullptr) {
     return absl::NotFoundError(absl::StrCat("\"", target.protocol, "\" in `service` \"", service,
                                             "\" is not a control protocol; known: grpc, grpcs"));
   }

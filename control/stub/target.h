@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The address of a dispatcher: "[protocol://]host:port". "grpcs" is gRPC over TLS.
+// The address of a dispatcher: "[protocol://]host:port". "grpcs" is gRPC over TLS. scheme.h
+// adds other protocols.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 namespace penstock::control {
 
 struct Target {
-  std::string protocol;  // "grpc" or "grpcs"
+  std::string protocol;  // "grpc", "grpcs" or a registered scheme
   std::string address;   // "host:port"
 
   bool tls() const { return protocol == "grpcs"; }

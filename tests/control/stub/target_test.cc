@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/stub/target.h"
 
+#include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
+#include "control/stub/dispatcher_stub.h"
+#include "control/stub/scheme.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -26,6 +29,16 @@ TEST(Target, ErrorsNameTheMistake) {
   absl::Status unknown = ParseTarget("ucx://host:1").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(unknown.message(), HasSubstr("known: grpc"));
+}
+
+TEST(Target, ARegisteredSchemeIsAProtocol) {
+  RegisterScheme("sim", [](const std::string& address) {
+    return absl::UnavailableError(absl::StrCat("for ", address));
+  });
+  EXPECT_EQ(ParseTarget("sim://host:1")->address, "host:1");
+  EXPECT_EQ(FindScheme("sim")("host:1").status(), absl::UnavailableError("for host:1"));
+  RegisterScheme("sim", nullptr);
+  EXPECT_EQ(ParseTarget("sim://host:1").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(HostPort, KnowsLoopbackByItsText) {
