@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulator/world/snapshots.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "control/journal/log_format.h"
+#include "include/status_macros.h"
+
+namespace penstock::simulator {
+
+DiskSnapshots::DiskSnapshots(Disk& disk, std::string folder)
+    : disk_(disk), folder_(std::move(folder)), path_(folder_ + "/snapshot") {}
+
+absl::StatusOr<control::SnapshotStore::Snapshot> DiskSnapshots::Read() {
+  const absl::StatusOr<std::string> bytes = disk_.Read(path_);
+  if (absl::IsNotFound(bytes.status())) return Snapshot();
+  RETURN_IF_ERROR(bytes.status());
+  ASSIGN_OR_RETURN(control::ParsedLog log, control::ParseLog(*bytes, 1, std::nullopt, path_));
+  Snapshot snapshot;
+  size_t pieces = 0;
+  const std::string first = log.records.empty() ? "" : log.records[0].bytes;
+  const std::vector<std::string> numbers = absl::StrSplit(first, ' ');
+  if (!log.cut.empty() || numbers.size() != 2 ||
+      !absl::SimpleAtoi(numbers[0], &snapshot.sequence) || !absl::SimpleAtoi(numbers[1], &pieces) ||
+      log.records.size() != pieces + 1) {
+    return absl::DataLossError(absl::StrCat("snapshot ", path_, " is incomplete or damaged"));
+  }
+  for (size_t i = 1; i <= pieces; ++i) {
+    snapshot.pieces.push_back(std::move(log.records[i].bytes));
+  }
+  return snapshot;
+}
+
+absl::Status DiskSnapshots::Write(uint64_t sequence, absl::Span<const std::string> pieces) {
+  std::string bytes = control::LogHeader();
+  control::AppendRecord(1, 1, absl::StrCat(sequence, " ", pieces.size()), bytes);
+  for (size_t i = 0; i < pieces.size(); ++i) control::AppendRecord(i + 2, 1, pieces[i], bytes);
+
+  const std::string made = path_ + ".new";
+  ASSIGN_OR_RETURN(std::unique_ptr<DiskFolder> folder, disk_.OpenFolder(folder_));
+  ASSIGN_OR_RETURN(std::unique_ptr<DiskFile> file, disk_.Create(made, Disk::Readers::kOwner));
+  absl::Status written = file->Append(bytes);
+  if (written.ok()) written = file->Sync();
+  if (written.ok()) written = file->Rename(path_);
+  if (!written.ok()) {
+    disk_.Remove(made).IgnoreError();  // the first error is the one to report
+    return written;
+  }
+  written_ = std::move(file);
+  return folder->Sync();
+}
+
+absl::Status DiskSnapshots::CheckThere() {
+  return written_ == nullptr ? absl::OkStatus() : written_->CheckThere();
+}
+
+absl::StatusOr<std::unique_ptr<control::Journal>> OpenDiskJournal(const std::string& work_dir,
+                                                                  Disk& disk) {
+  RETURN_IF_ERROR(disk.MakeFolders(work_dir));
+  return control::OpenLogJournal(work_dir, disk, std::make_unique<DiskSnapshots>(disk, work_dir),
+                                 absl::StrCat("simulated:", work_dir));
+}
+
+}  // namespace penstock::simulator
