@@ -155,12 +155,14 @@ absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, cons
   return wire.SerializeAsString();
 }
 
-absl::Status ApplyRecord(std::string_view record, State& state) {
+absl::Status ApplyRecord(std::string_view record, State& state,
+                         absl::FunctionRef<void(const Change&)> before) {
   ASSIGN_OR_RETURN(const wire::Changes wire, ParseRecord(record));
   for (const wire::Change& from : wire.changes()) {
     absl::StatusOr<Change> change = ReadChange(from, state);
     absl::Status fits = change.ok() ? Fits(state, *change) : change.status();
     if (!fits.ok()) return absl::DataLossError(fits.message());
+    before(*change);
     state.Apply(*change);
   }
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "control/journal/journal.h"
@@ -26,7 +27,10 @@ absl::StatusOr<std::string> EncodeChanges(absl::Span<const Change> changes, cons
 // Applies a record to `state`. FailedPrecondition if it has a field that this release does not
 // know; DataLoss if the bytes are not a record, or if a change does not fit. After an error,
 // `state` must not be used.
-absl::Status ApplyRecord(std::string_view record, State& state);
+// `before` is called for each change before it is applied.
+absl::Status ApplyRecord(
+    std::string_view record, State& state,
+    absl::FunctionRef<void(const Change&)> before = [](const Change&) {});
 
 // Applies the changes in a damaged record that fit `state`. If a change of an iteration does not
 // fit, the iteration is ended and added to `ended`. Further changes of the iterations in `ended`

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elements that the trainers of a simulated run got from Next().
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "penstock/ids.h"
+
+namespace penstock::simulator {
+
+// Identifies an element permanently.
+struct ElementKey {
+  IterationId iteration;
+  PartitionId partition;
+  Index index = 0;
+  friend bool operator<(const ElementKey& a, const ElementKey& b) {
+    return std::tie(a.iteration, a.partition, a.index) <
+           std::tie(b.iteration, b.partition, b.index);
+  }
+  friend bool operator==(const ElementKey&, const ElementKey&) = default;
+};
+
+struct Got {
+  ElementKey key;
+  int64_t value = 0;
+  absl::Duration when;  // since the start of the run
+};
+
+// The elements that one reader of the job returned, in order. A process that continues from a state
+// continues the history of the process that saved it, without the elements after that state.
+struct History {
+  std::string name;  // "trainer1, life 2": the process that began it
+  std::vector<Got> got;
+  std::optional<absl::Duration> ended;  // Next() returned the end, and all is committed
+  std::optional<absl::Duration> gone;   // the process died or left, and nobody continues from it
+};
+
+using Histories = std::deque<History>;  // references to members stay valid
+
+}  // namespace penstock::simulator

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulator/run.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "control/sync/clock.h"
+#include "control/sync/thread.h"
+#include "tools/simulator/check/exactly_once.h"
+#include "tools/simulator/check/progress.h"
+#include "tools/simulator/engine/scheduler.h"
+#include "tools/simulator/service/cluster.h"
+#include "tools/simulator/service/faults.h"
+#include "tools/simulator/service/world.h"
+#include "tools/simulator/world/network.h"
+#include "tools/simulator/world/stub.h"
+#include "tools/simulator/world/transport.h"
+
+namespace penstock::simulator {
+namespace {
+
+constexpr absl::Duration kReadPoll = absl::Milliseconds(100);
+// More than a cluster takes to end after its time is over.
+constexpr absl::Duration kTimeToEnd = absl::Minutes(30);
+
+struct Run {
+  Run(const Scenario& scenario, uint64_t seed, Trace& trace)
+      : scheduler({.seed = seed}, trace),
+        network(scheduler),
+        transport(scheduler, network),
+        scheme(network),
+        world(scheduler, network, scenario, seed) {
+    network.weather = scenario.weather;
+  }
+
+  Scheduler scheduler;
+  Network network;
+  SimTransport transport;
+  SimScheme scheme;
+  World world;
+  std::optional<Cluster> cluster;  // made by Direct()
+  std::optional<Faults> faults;
+  bool finished = false;          // all trainers have reached the end
+  bool ended = false;             // no process is left
+  std::vector<std::string> left;  // the fibers that were left when all should have ended
+  Outcome outcome;
+};
+
+// The main fiber of the director. Afterwards, its process is killed, so that events that it has
+// planned do not begin.
+void Direct(Run& run) {
+  World& world = run.world;
+  Cluster& cluster = run.cluster.emplace(world);
+  cluster.Start();
+  run.faults.emplace(world, cluster).Begin();
+  Sleep(world.scenario.calm);
+  cluster.Mend();
+  const absl::Time deadline = BootTime() + world.scenario.finished_within;
+  while (cluster.AnyReads() && BootTime() < deadline) Sleep(kReadPoll);
+  run.finished = !cluster.AnyReads();
+  run.outcome.virtual_time = world.now();
+  if (run.finished) {
+    run.ended = cluster.Stop();
+    if (!run.ended) NoteStuck(world, "processes that were told to end still run");
+  } else {
+    NoteStuck(world, absl::StrCat("not all trainers reached the end within ",
+                                  absl::FormatDuration(world.scenario.finished_within)));
+  }
+  if (!run.ended) run.ended = cluster.CrashAll();
+  if (!run.ended) run.left = run.scheduler.Waiting();
+  world.director->Kill();
+}
+
+void Check(Run& run) {
+  const Scenario& scenario = run.world.scenario;
+  const Findings findings = CheckExactlyOnce(
+      run.world.histories, run.world.shadow,
+      {scenario.elements, [&](int64_t index) { return ElementValue(scenario, index); }});
+  run.outcome.elements = findings.elements;
+  run.outcome.given_up = findings.given_up;
+  for (const std::string& violation : findings.violations) {
+    run.world.violations.push_back(violation);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, Trace* trace) {
+  Trace none;
+  Trace& used = trace == nullptr ? none : *trace;
+  auto run = std::make_unique<Run>(scenario, seed, used);
+  run->scheduler.StartIn(run->world.director, "main", [&run] { Direct(*run); });
+  const absl::Duration bound = scenario.calm + scenario.finished_within + kTimeToEnd;
+  absl::Status status = run->scheduler.Run(run->world.start + bound);
+  if (status.ok() && !run->ended) {
+    if (run->left.empty()) run->left = run->scheduler.Waiting();
+    status = absl::InternalError(
+        absl::StrCat("processes that were killed do not end: ", absl::StrJoin(run->left, "; ")));
+  }
+  if (!status.ok()) {
+    run.release();  // NOLINT: fibers with their own stacks still refer to it
+    SetSimulation(nullptr);
+    return status;
+  }
+  if (run->finished) Check(*run);
+  Outcome outcome = std::move(run->outcome);
+  outcome.violations = run->world.violations;
+  outcome.switches = run->scheduler.switches();
+  run.reset();
+  outcome.hash = used.hash();
+  return outcome;
+}
+
+}  // namespace penstock::simulator

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// One simulated run: a scenario under a seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tools/simulator/engine/trace.h"
+#include "tools/simulator/scenario.h"
+
+namespace penstock::simulator {
+
+struct Outcome {
+  uint64_t hash = 0;                    // of the trace: equal for two runs of one seed
+  absl::Duration virtual_time;          // until the last trainer had reached the end
+  int64_t elements = 0;                 // that are in exactly one history
+  int64_t given_up = 0;                 // see Findings
+  int64_t switches = 0;                 // between fibers
+  std::vector<std::string> violations;  // promises that do not hold, the first one first
+};
+
+// Builds the cluster, runs the scenario, checks what trainers got, and ends the cluster. Needs a
+// process with one thread, without variables PENSTOCK_*. `trace` may be nullptr.
+//
+// An error means that the run could not be ended, so that its fibers are still there: the process
+// must then not run another one.
+absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed,
+                                    Trace* trace = nullptr);
+
+}  // namespace penstock::simulator

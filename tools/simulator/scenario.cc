@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulator/scenario.h"
+
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "include/status_macros.h"
+#include "tools/simulator/scenario_words.h"
+
+namespace penstock::simulator {
+namespace {
+
+using protocol::Broken;
+
+// Sets one value of the scenario from its text.
+using SetFromText = std::function<absl::Status(const std::string& text)>;
+using Options = std::map<std::string, SetFromText>;
+
+template <class T, class Parse>
+SetFromText To(T& value, Parse parse) {
+  return [&value, parse](const std::string& text) -> absl::Status {
+    ASSIGN_OR_RETURN(value, parse(text));
+    return absl::OkStatus();
+  };
+}
+
+template <class Integer>
+SetFromText ToCount(Integer& value) {
+  return To(value, [](const std::string& text) -> absl::StatusOr<Integer> {
+    ASSIGN_OR_RETURN(const int64_t count, ParseCount(text));
+    return static_cast<Integer>(count);
+  });
+}
+
+absl::Status SetOptions(Words& words, const Options& options) {
+  while (!words.empty()) {
+    const std::string word = words.Take();
+    const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    const auto found = options.find(parts.first);
+    if (found == options.end()) return NotOneOf(word, Names(options));
+    RETURN_IF_ERROR(found->second(parts.second));
+  }
+  return absl::OkStatus();
+}
+
+// --- The statements ----------------------------------------------------------------
+
+absl::StatusOr<AckMode> ParseAckMode(const std::string& text) {
+  if (text == "on_delivery") return AckMode::kOnDelivery;
+  if (text == "on_commit") return AckMode::kOnCommit;
+  return NotOneOf(text, {"on_delivery", "on_commit"});
+}
+
+// "2%:50ms..500ms"
+absl::Status ParseSlow(const std::string& text, Weather& weather) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  double percent = 0;
+  if (parts.size() != 2 || !absl::EndsWith(parts[0], "%") ||
+      !absl::SimpleAtod(absl::StripSuffix(parts[0], "%"), &percent) || percent < 0 ||
+      percent > 100) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not a chance and times, such as 2%:50ms..500ms"));
+  }
+  weather.slow = percent / 100;
+  return To(weather.slow_delay, ParseSpan)(parts[1]);
+}
+
+absl::StatusOr<Broken> ParseBroken(const std::string& text) {
+  static const std::map<std::string, Broken>& rules = *new std::map<std::string, Broken>{
+      {"assign_without_fence", Broken::kAssignWithoutFence},
+      {"skip_without_received", Broken::kSkipWithoutReceived},
+      {"no_raise_on_death", Broken::kNoRaiseOnDeath},
+      {"close_on_received_by_dead", Broken::kCloseOnReceivedByDead},
+      {"close_on_received", Broken::kCloseOnReceived},
+      {"no_raise_on_restart", Broken::kNoRaiseOnRestart},
+      {"closed_is_finished", Broken::kClosedIsFinished},
+      {"newer_state_after_death", Broken::kNewerStateAfterDeath},
+      {"newest_bookmark", Broken::kNewestBookmark},
+      {"retire_below_delivered", Broken::kRetireBelowDelivered},
+      {"assign_again_at_start", Broken::kAssignAgainAtStart}};
+  const auto found = rules.find(text);
+  if (found == rules.end()) return NotOneOf(text, Names(rules));
+  return found->second;
+}
+
+absl::Status ParseDataset(Words& words, Scenario& scenario) {
+  RETURN_IF_ERROR(words.Expect("range"));
+  ASSIGN_OR_RETURN(scenario.elements, ParseCount(words.Take()));
+  scenario.map = words.TakeIf("map");
+  return absl::OkStatus();
+}
+
+absl::Status ParseCalm(Words& words, Scenario& scenario) {
+  RETURN_IF_ERROR(words.Expect("at"));
+  ASSIGN_OR_RETURN(scenario.calm, ParseTime(words.Take()));
+  return absl::OkStatus();
+}
+
+// The checks are always made; the words remind the reader of them.
+absl::Status ParseExpect(Words& words, Scenario& scenario) {
+  words.TakeIf("exact,");
+  words.TakeIf("ends,");
+  RETURN_IF_ERROR(words.Expect("finished"));
+  RETURN_IF_ERROR(words.Expect("within"));
+  ASSIGN_OR_RETURN(scenario.finished_within, ParseTime(words.Take()));
+  return absl::OkStatus();
+}
+
+absl::Status ParseSeeds(Words& words, Scenario& scenario) {
+  const std::string text = words.Take();
+  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits("..", 1));
+  if (!absl::SimpleAtoi(parts.first, &scenario.first_seed) ||
+      !absl::SimpleAtoi(parts.second, &scenario.last_seed) ||
+      scenario.first_seed > scenario.last_seed) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not a range of seeds, such as 1..200"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseWorkers(Words& words, Scenario& scenario) {
+  RETURN_IF_ERROR(ToCount(scenario.workers)(words.Take()));
+  return SetOptions(words, {{"permits", ToCount(scenario.permits)}});
+}
+
+absl::Status ParseTrainers(Words& words, Scenario& scenario) {
+  RETURN_IF_ERROR(ToCount(scenario.trainers)(words.Take()));
+  return SetOptions(words, {{"ack", To(scenario.ack, ParseAckMode)},
+                            {"step", To(scenario.step, ParseSpan)},
+                            {"save_every", ToCount(scenario.save_every)}});
+}
+
+absl::Status ParseDispatcher(Words& words, Scenario& scenario) {
+  return SetOptions(words, {{"heartbeat", To(scenario.heartbeat, ParseTime)},
+                            {"client_timeout", To(scenario.client_timeout, ParseTime)},
+                            {"worker_timeout", To(scenario.worker_timeout, ParseTime)},
+                            {"snapshot_every", ToCount(scenario.snapshot_records)}});
+}
+
+absl::Status ParseNetwork(Words& words, Scenario& scenario) {
+  Weather& weather = scenario.weather;
+  return SetOptions(words,
+                    {{"delay", To(weather.delay, ParseSpan)},
+                     {"slow", [&](const std::string& text) { return ParseSlow(text, weather); }}});
+}
+
+absl::Status ParseStatement(Words& words, Scenario& scenario) {
+  using Parse = std::function<absl::Status(Words&, Scenario&)>;
+  static const std::map<std::string, Parse>& statements = *new std::map<std::string, Parse>{
+      {"workers", ParseWorkers},
+      {"trainers", ParseTrainers},
+      {"dataset", ParseDataset},
+      {"dispatcher", ParseDispatcher},
+      {"network", ParseNetwork},
+      {"disk",
+       [](Words& w, Scenario& s) {
+         return SetOptions(w, {{"sync", To(s.disk_sync, ParseSpan)}});
+       }},
+      {"broken", [](Words& w, Scenario& s) { return To(s.broken, ParseBroken)(w.Take()); }},
+      {"at", [](Words& w, Scenario& s) { return AddRule(w, /*repeats=*/false, s.rules); }},
+      {"every", [](Words& w, Scenario& s) { return AddRule(w, /*repeats=*/true, s.rules); }},
+      {"calm", ParseCalm},
+      {"expect", ParseExpect},
+      {"seeds", ParseSeeds}};
+  const std::string name = words.Take();
+  const auto found = statements.find(name);
+  if (found == statements.end()) return NotOneOf(name, Names(statements));
+  RETURN_IF_ERROR(found->second(words, scenario));
+  if (words.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", words.Take(), "' is more than the statement takes"));
+}
+
+}  // namespace
+
+absl::StatusOr<Scenario> ParseScenario(std::string_view text) {
+  Scenario scenario;
+  int number = 0;
+  const std::vector<std::string> lines =
+      absl::StrSplit(absl::string_view(text.data(), text.size()), '\n');
+  for (const std::string& line : lines) {
+    ++number;
+    Words words(line.substr(0, line.find('#')));
+    if (words.empty()) continue;
+    const absl::Status status = ParseStatement(words, scenario);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", status.message()));
+    }
+  }
+  if (!scenario.rules.empty() && scenario.calm == absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("faults need a line 'calm at TIME', at which they end");
+  }
+  return scenario;
+}
+
+absl::StatusOr<Scenario> ReadScenario(const std::string& path) {
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  absl::StatusOr<Scenario> scenario = ParseScenario(text);
+  if (scenario.ok()) return scenario;
+  return absl::InvalidArgumentError(absl::StrCat(path, ", ", scenario.status().message()));
+}
+
+}  // namespace penstock::simulator

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Describes a simulated run: the cluster, the trainers, the network, the disk, the faults and the
+// bound on its time. A scenario is a short text, one statement a line (docs/simulator.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "control/protocol/rules.h"
+#include "penstock/distribute.h"
+#include "tools/simulator/engine/dice.h"
+#include "tools/simulator/world/network.h"
+
+namespace penstock::simulator {
+
+enum class RoleKind : uint8_t { kDispatcher, kWorker, kTrainer };
+
+// A process of the cluster, such as "worker 2". Without a number, one of the kind is drawn each
+// time.
+struct Target {
+  RoleKind kind = RoleKind::kDispatcher;
+  std::optional<int> number;  // counted from 1; no meaning for the dispatcher
+};
+
+struct Fault {
+  enum class Kind : uint8_t {
+    kCrash,      // SIGKILL
+    kPause,      // SIGSTOP, and after `time` SIGCONT
+    kCut,        // messages from `target` to `other` are dropped for `time`
+    kBreak,      // the connections between `target` and `other` break
+    kDrain,      // a worker gives its partitions away and ends
+    kLeave,      // a worker or a trainer ends in the usual way
+    kJoin,       // one more worker or trainer
+    kJumpClock,  // the time of day of the process is set forward by `time`; negative: back
+  };
+  Kind kind = Kind::kCrash;
+  Target target;
+  Target other;              // of kCut and kBreak
+  bool both_ways = false;    // of kCut
+  bool power_loss = false;   // of kCrash of the dispatcher: unsynced data are lost
+  Span time = {};            // of kPause, kCut and kJumpClock
+  std::optional<Span> back;  // of kCrash, kDrain and kLeave: starts again after it; nullopt: never
+};
+
+// One of `faults` is drawn and done: once, at `when` after the start, or again and again, with
+// pauses of `when`.
+struct FaultRule {
+  bool repeats = false;
+  Span when = {};
+  std::vector<Fault> faults;
+};
+
+struct Scenario {
+  // --- The cluster ---
+  int workers = 3;
+  int permits = 2;  // of a worker
+  absl::Duration heartbeat = absl::Seconds(1);
+  absl::Duration client_timeout = absl::Seconds(60);
+  absl::Duration worker_timeout = absl::Seconds(10);
+  int64_t snapshot_records = 500;  // records between two snapshots of the journal
+  protocol::Broken broken = protocol::Broken::kNone;
+  // --- The trainers ---
+  int trainers = 2;
+  AckMode ack = AckMode::kOnDelivery;
+  Span step = {absl::Milliseconds(1), absl::Milliseconds(20)};  // between two elements
+  int64_t save_every = 200;                                     // elements; for ack=on_commit
+  int64_t elements = 2000;
+  bool map = true;  // values go through a function
+  // --- The world ---
+  Weather weather;
+  Span disk_sync = {absl::Microseconds(500), absl::Milliseconds(20)};
+  // --- The faults, until `calm` ---
+  std::vector<FaultRule> rules;
+  absl::Duration calm;                                // after the start
+  absl::Duration finished_within = absl::Minutes(2);  // after `calm`
+  // --- Which seeds a test runs ---
+  uint64_t first_seed = 1;
+  uint64_t last_seed = 10;
+};
+
+// InvalidArgument, which names the line, the error and the words that are allowed.
+absl::StatusOr<Scenario> ParseScenario(std::string_view text);
+// Also returns NotFound if the file cannot be read. Errors name the file.
+absl::StatusOr<Scenario> ReadScenario(const std::string& path);
+
+}  // namespace penstock::simulator

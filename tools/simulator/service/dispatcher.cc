@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulator/service/dispatcher.h"
+
+#include <random>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "control/dispatcher/core.h"
+#include "control/dispatcher/server/job_key.h"
+#include "control/sync/clock.h"
+#include "control/sync/random.h"
+#include "control/sync/thread.h"
+#include "include/status_macros.h"
+#include "tools/simulator/world/port.h"
+#include "tools/simulator/world/snapshots.h"
+
+namespace penstock::simulator {
+namespace {
+
+constexpr char kWorkDir[] = "/var/lib/penstock";
+constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);  // as in server.cc
+constexpr Span kOtherDiskTime = {absl::Microseconds(10), absl::Microseconds(200)};
+
+// Adds the events of the dispatcher to the trace.
+class EventsInTrace final : public EventLog {
+ public:
+  explicit EventsInTrace(World& world) : world_(world) {}
+  void Write(Event event) override { world_.Note("event", ToString(event)); }
+
+ private:
+  World& world_;
+};
+
+}  // namespace
+
+void Dispatcher::LosePower() {
+  std::mt19937_64 random(world().scheduler.dice().Next());
+  device_.LosePower(random);
+}
+
+void Dispatcher::OnKilled() {
+  if (disk_ != nullptr) disk_->OnKilled();
+  disk_ = nullptr;
+}
+
+control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
+  const Scenario& scenario = world().scenario;
+  control::CoreOptions options;
+  options.client_timeout = scenario.client_timeout;
+  options.worker_timeout = scenario.worker_timeout;
+  options.heartbeat_interval = scenario.heartbeat;
+  options.records_per_snapshot = static_cast<uint64_t>(scenario.snapshot_records);
+  options.broken = scenario.broken;
+  options.now = BootTime;
+  options.random = RandomNumber;
+  options.job_tokens = [](uint64_t) -> absl::StatusOr<control::JobTokens> {
+    return control::TokensWith(std::string(control::kJobKeyBytes, 'k'));
+  };
+  options.port_refuses = [this](const std::string& address) {
+    return world().network.Refuses(address);
+  };
+  options.on_failure = [&life, &failure](const absl::Status& status) {
+    failure = status;
+    life.Tell(Order::kLeave);
+  };
+  options.events = std::make_shared<EventsInTrace>(world());
+  return options;
+}
+
+absl::Status Dispatcher::Main(Life& life) {
+  absl::Status failure;
+  SimDisk disk(world().scheduler, life.process(), device_,
+               {kOtherDiskTime, world().scenario.disk_sync, kOtherDiskTime});
+  disk_ = &disk;
+  const absl::Cleanup closed = [&] {
+    if (disk_ == &disk) disk_ = nullptr;
+  };
+  ASSIGN_OR_RETURN(std::unique_ptr<control::Journal> journal, OpenDiskJournal(kWorkDir, disk));
+  journal = WatchJournal(
+      std::move(journal), world().shadow, [&life] { return life.alive(); },
+      [this](const absl::Status& status) { world().Violates(status.message()); });
+  ASSIGN_OR_RETURN(const std::unique_ptr<control::Core> core,
+                   control::Core::Open(Options(life, failure), std::move(journal)));
+  ASSIGN_OR_RETURN(std::unique_ptr<Port> port,
+                   Port::Open(world().network, life.process(), kDispatcherAddress, core.get()));
+  ASSIGN_OR_RETURN(Thread sweeper, StartThread("sweeps", [&] {
+                     while (!life.AwaitEnd(kSweepInterval)) core->Sweep();
+                   }));
+  ASSIGN_OR_RETURN(Thread prober, StartThread("probes", [&] {
+                     while (!life.AwaitEnd(kSweepInterval)) core->ProbeBrokenWorkers();
+                   }));
+  life.AwaitEnd();
+  sweeper.join();
+  prober.join();
+  core->BeginToLeave();
+  port.reset();
+  return failure;
+}
+
+}  // namespace penstock::simulator

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulator/service/role.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/sync/clock.h"
+
+namespace penstock::simulator {
+namespace {
+
+// The time until a program that ended by itself is started again.
+constexpr absl::Duration kRestart = absl::Seconds(1);
+
+}  // namespace
+
+void Life::Tell(Order order) {
+  if (order_ == Order::kNone) order_ = order;
+  scheduler_.Notify(this, /*all=*/true);
+}
+
+void Life::Kill() {
+  process_->Kill();
+  scheduler_.Notify(this, /*all=*/true);
+}
+
+void Life::Finish() {
+  finished_ = true;
+  scheduler_.Notify(this, /*all=*/true);
+}
+
+bool Life::AwaitEnd(absl::Duration time) {
+  const absl::Time deadline = BootTime() + time;
+  while (!ends() && BootTime() < deadline) scheduler_.Wait(this, deadline);
+  return ends();
+}
+
+void Life::AwaitKillOrFinish(absl::Duration time) {
+  const absl::Time deadline = BootTime() + time;
+  while (alive() && !finished_ && BootTime() < deadline) scheduler_.Wait(this, deadline);
+}
+
+void Role::Start() {
+  start_due_ = 0;
+  ++lives_;
+  ++lives_left_;
+  life_ = std::make_shared<Life>(world_.scheduler, world_.scheduler.NewProcess(name_, name_));
+  world_.Note("start", name_);
+  world_.scheduler.StartIn(life_->process(), "main", [this, life = life_] { Run(life); });
+}
+
+void Role::Run(const std::shared_ptr<Life>& life) {
+  const absl::Status status = Main(*life);
+  --lives_left_;
+  if (life_ == life) life_ = nullptr;
+  world_.Note("over", absl::StrCat(name_, " ", status.ToString()));
+  if (!life->alive() || status.ok()) return;
+  if (world_.scenario.rules.empty()) {
+    world_.Violates(
+        absl::StrCat(name_, " ended by itself although nothing failed: ", status.ToString()));
+  }
+  if (!starts_again()) StartAfter(kRestart);
+}
+
+void Role::StartAfter(absl::Duration time) {
+  if (retired_) return;
+  start_due_ = ++starts_;
+  world_.scheduler.At(world_.scheduler.now() + time, world_.director, [this, number = start_due_] {
+    if (start_due_ != number) return;
+    start_due_ = 0;
+    if (life_ == nullptr) return Start();
+    if (!running()) StartAfter(kRestart);  // it is about to end
+  });
+}
+
+void Role::Retire() {
+  retired_ = true;
+  start_due_ = 0;
+}
+
+void Role::Tell(Order order) {
+  if (life_ != nullptr) life_->Tell(order);
+}
+
+void Role::Crash() {
+  if (life_ == nullptr) return;
+  world_.Note("crash", name_);
+  const std::shared_ptr<Life> life = std::move(life_);
+  life_ = nullptr;
+  life->Kill();
+  world_.network.OnKilled(*life->process());
+  OnKilled();
+  if (life->process()->paused()) {  // a ghost must run in order to end
+    life->process()->Continue();
+    world_.scheduler.Continued(*life->process());
+  }
+}
+
+void Role::Pause() {
+  if (life_ == nullptr) return;
+  world_.Note("pause", name_);
+  life_->process()->Pause();
+}
+
+void Role::Continue() {
+  if (life_ == nullptr || !life_->process()->paused()) return;
+  world_.Note("continue", name_);
+  life_->process()->Continue();
+  world_.scheduler.Continued(*life_->process());
+}
+
+}  // namespace penstock::simulator

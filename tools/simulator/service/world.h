@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all processes of a simulated run share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "tools/simulator/check/history.h"
+#include "tools/simulator/check/shadow.h"
+#include "tools/simulator/engine/process.h"
+#include "tools/simulator/engine/scheduler.h"
+#include "tools/simulator/scenario.h"
+#include "tools/simulator/world/network.h"
+
+namespace penstock::simulator {
+
+inline constexpr char kDispatcherHost[] = "dispatcher";
+inline constexpr char kDispatcherAddress[] = "dispatcher:5000";
+inline constexpr char kService[] = "sim://dispatcher:5000";
+inline constexpr int kWorkerPort = 5001;
+
+// Used on one thread. Outlives all processes of the run.
+struct World {
+  World(Scheduler& its_scheduler, Network& its_network, const Scenario& its_scenario,
+        uint64_t its_seed)
+      : scheduler(its_scheduler),
+        network(its_network),
+        scenario(its_scenario),
+        seed(its_seed),
+        start(its_scheduler.now()),
+        director(its_scheduler.NewProcess("director", "director")) {}
+
+  absl::Duration now() const { return scheduler.now() - start; }  // since the start of the run
+  // Notes that a promise does not hold.
+  void Violates(absl::string_view what) {
+    violations.push_back(absl::StrCat("at ", absl::FormatDuration(now()), ": ", what));
+  }
+  // Adds a line to the trace.
+  void Note(std::string_view kind, std::string_view text) {
+    scheduler.trace().Add(scheduler.now(), kind, 0, 0, text);
+  }
+
+  Scheduler& scheduler;
+  Network& network;
+  const Scenario& scenario;
+  const uint64_t seed;
+  const absl::Time start;
+  const std::shared_ptr<Process> director;  // starts the others, and does the faults
+  Shadow shadow;
+  Histories histories;
+  std::vector<std::string> violations;
+};
+
+}  // namespace penstock::simulator
