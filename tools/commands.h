@@ -36,6 +36,7 @@ void AddBenchProgram(CLI::App& app, Chosen& chosen);    // in penstock: runs pen
 void AddBench(CLI::App& app, Chosen& chosen);           // in penstock-bench, with its processes
 void AddBenchCluster(CLI::App& bench, Chosen& chosen);  // a subcommand of `bench`
 void AddBenchRanks(CLI::App& app, Chosen& chosen);      // the processes that it starts
+void AddSimulate(CLI::App& app, Chosen& chosen);        // in penstock: runs penstock-simulate
 void AddDoctor(CLI::App& app, Chosen& chosen);
 void AddVersion(CLI::App& app, Chosen& chosen);
 

@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   AddDemo(app, chosen);
   AddSoak(app, chosen);
   AddBenchProgram(app, chosen);
+  AddSimulate(app, chosen);
   AddDoctor(app, chosen);
   AddVersion(app, chosen);
   return RunCommandLine(app, chosen, argc, argv);

@@ -108,7 +108,7 @@ class CommandTest(unittest.TestCase):
 
     def test_every_help_has_an_example(self):
         for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["top"], ["trace"], ["jobs"], ["datasets"],
-                        ["auth"], ["journal"], ["credentials"], ["demo"], ["soak"], ["doctor"]):
+                        ["auth"], ["journal"], ["credentials"], ["demo"], ["soak"], ["simulate"], ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
             self.assertIn("  penstock ", out, command)

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulator/scenario.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::simulator {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ErrorOf(const std::string& text) {
+  const absl::StatusOr<Scenario> scenario = ParseScenario(text);
+  EXPECT_EQ(scenario.status().code(), absl::StatusCode::kInvalidArgument) << text;
+  return std::string(scenario.status().message());
+}
+
+TEST(Scenario, ReadsTheClusterAndTheWorld) {
+  const absl::StatusOr<Scenario> scenario = ParseScenario(R"(
+# A comment.
+workers 4 permits=3
+trainers 5 ack=on_commit step=1ms..20ms save_every=7   # another one
+dataset range 99
+dispatcher heartbeat=500ms client_timeout=20s worker_timeout=5s snapshot_every=50
+network delay=0.1ms..3ms slow=2%:50ms..500ms
+disk sync=1ms..2ms
+broken closed_is_finished
+expect exact, ends, finished within 90s
+seeds 3..8
+)");
+  ASSERT_TRUE(scenario.ok()) << scenario.status();
+  EXPECT_EQ(scenario->workers, 4);
+  EXPECT_EQ(scenario->permits, 3);
+  EXPECT_EQ(scenario->trainers, 5);
+  EXPECT_EQ(scenario->ack, AckMode::kOnCommit);
+  EXPECT_EQ(scenario->step.high, absl::Milliseconds(20));
+  EXPECT_EQ(scenario->save_every, 7);
+  EXPECT_EQ(scenario->elements, 99);
+  EXPECT_FALSE(scenario->map);
+  EXPECT_EQ(scenario->heartbeat, absl::Milliseconds(500));
+  EXPECT_EQ(scenario->client_timeout, absl::Seconds(20));
+  EXPECT_EQ(scenario->snapshot_records, 50);
+  EXPECT_EQ(scenario->weather.delay.low, absl::Microseconds(100));
+  EXPECT_DOUBLE_EQ(scenario->weather.slow, 0.02);
+  EXPECT_EQ(scenario->weather.slow_delay.low, absl::Milliseconds(50));
+  EXPECT_EQ(scenario->disk_sync.low, absl::Milliseconds(1));
+  EXPECT_EQ(scenario->broken, protocol::Broken::kClosedIsFinished);
+  EXPECT_EQ(scenario->finished_within, absl::Seconds(90));
+  EXPECT_EQ(scenario->first_seed, 3u);
+  EXPECT_EQ(scenario->last_seed, 8u);
+}
+
+TEST(Scenario, ReadsFaults) {
+  const absl::StatusOr<Scenario> scenario = ParseScenario(R"(
+at 2s crash dispatcher power_loss back=1s..8s
+at 2s..3s crash worker 1 back=never
+every 5s..20s one of: pause worker 1s..12s | cut trainer 2 worker both 3s..20s | jump clock trainer -1h | join trainer
+calm at 60s
+)");
+  ASSERT_TRUE(scenario.ok()) << scenario.status();
+  ASSERT_EQ(scenario->rules.size(), 3u);
+  EXPECT_EQ(scenario->calm, absl::Seconds(60));
+  const Fault& first = scenario->rules[0].faults.front();
+  EXPECT_TRUE(first.power_loss);
+  ASSERT_TRUE(first.back.has_value());
+  EXPECT_EQ(first.back->high, absl::Seconds(8));
+  const Fault& second = scenario->rules[1].faults.front();
+  EXPECT_EQ(second.target.number, 1);
+  EXPECT_FALSE(second.back.has_value());
+  const FaultRule& third = scenario->rules[2];
+  EXPECT_TRUE(third.repeats);
+  ASSERT_EQ(third.faults.size(), 4u);
+  EXPECT_EQ(third.faults[1].target.number, 2);
+  EXPECT_EQ(third.faults[1].other.kind, RoleKind::kWorker);
+  EXPECT_TRUE(third.faults[1].both_ways);
+  EXPECT_EQ(third.faults[2].time.low, -absl::Hours(1));
+  EXPECT_EQ(third.faults[3].kind, Fault::Kind::kJoin);
+}
+
+TEST(Scenario, NamesTheLineAndWhatMayStandThere) {
+  EXPECT_EQ(ErrorOf("workers 3\nwrokers 3"),
+            "line 2: 'wrokers' is not one of: at, broken, calm, dataset, disk, dispatcher, every, "
+            "expect, network, seeds, trainers, workers");
+  EXPECT_THAT(ErrorOf("workers none"), HasSubstr("'none' is not a number of 1 or more"));
+  EXPECT_THAT(ErrorOf("workers 3 permit=2"), HasSubstr("is not one of: permits"));
+  EXPECT_THAT(ErrorOf("network repeat=1%"), HasSubstr("is not one of: delay, slow"));
+  EXPECT_THAT(ErrorOf("network slow=2:1s"), HasSubstr("such as 2%:50ms..500ms"));
+  EXPECT_THAT(ErrorOf("trainers 2 step=5ms..1ms"), HasSubstr("ends before it begins"));
+  EXPECT_THAT(ErrorOf("trainers 2 ack=never"), HasSubstr("on_delivery, on_commit"));
+  EXPECT_THAT(ErrorOf("dataset files"), HasSubstr("is not one of: range"));
+  EXPECT_THAT(ErrorOf("seeds 5..1"), HasSubstr("such as 1..200"));
+  EXPECT_THAT(ErrorOf("seeds 1..5 6"), HasSubstr("'6' is more than the statement takes"));
+}
+
+TEST(Scenario, RefusesFaultsThatItCannotDo) {
+  EXPECT_THAT(ErrorOf("at 1s melt worker"), HasSubstr("is not one of: break, crash, cut"));
+  EXPECT_THAT(ErrorOf("at 1s crash leader"), HasSubstr("dispatcher, trainer, worker"));
+  EXPECT_THAT(ErrorOf("at 1s drain trainer"), HasSubstr("'drain' is for workers"));
+  EXPECT_THAT(ErrorOf("at 1s join dispatcher"), HasSubstr("workers and trainers"));
+  EXPECT_THAT(ErrorOf("at 1s crash worker power_loss"), HasSubstr("for the dispatcher"));
+  EXPECT_THAT(ErrorOf("every 0s crash worker"), HasSubstr("must be positive"));
+  EXPECT_THAT(ErrorOf("at 1s crash worker"), HasSubstr("calm at TIME"));
+}
+
+TEST(Scenario, NamesAFileThatCannotBeRead) {
+  const absl::Status status = ReadScenario("/nowhere/a.scenario").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/a.scenario"));
+}
+
+}  // namespace
+}  // namespace penstock::simulator

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// penstock-simulate: `penstock simulate` runs it. Exit code 0: no seed failed; 1: a seed failed;
+// 2: invalid command line.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "include/status_macros.h"
+#include "tools/command_line.h"
+#include "tools/commands.h"
+#include "tools/simulator/run.h"
+#include "tools/simulator/scenario.h"
+
+namespace penstock::simulator {
+namespace {
+
+struct Arguments {
+  std::string file;
+  std::optional<uint64_t> seed;
+  std::string seeds;  // "A..B"; empty: those of the scenario
+  std::string trace;
+  bool replay_check = false;
+};
+
+struct Sums {
+  int64_t seeds = 0;
+  int64_t failed = 0;
+  int64_t elements = 0;
+  int64_t switches = 0;
+  absl::Duration virtual_time;
+};
+
+// A run must not depend on the settings of the user who starts it.
+void ForgetSettings() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string name = std::string(*variable).substr(0, std::string(*variable).find('='));
+    if (absl::StartsWith(name, "PENSTOCK_") && name != "PENSTOCK_EVENTS") names.push_back(name);
+  }
+  for (const std::string& name : names) unsetenv(name.c_str());
+  setenv("PENSTOCK_EVENTS", "off", /*overwrite=*/0);
+}
+
+absl::Status ChooseSeeds(const Arguments& given, Scenario& scenario) {
+  if (given.seed.has_value()) scenario.first_seed = scenario.last_seed = *given.seed;
+  if (given.seeds.empty()) return absl::OkStatus();
+  const std::pair<std::string, std::string> ends =
+      absl::StrSplit(given.seeds, absl::MaxSplits("..", 1));
+  if (absl::SimpleAtoi(ends.first, &scenario.first_seed) &&
+      absl::SimpleAtoi(ends.second, &scenario.last_seed) &&
+      scenario.first_seed <= scenario.last_seed) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("--seeds needs a range such as 1..200");
+}
+
+// Runs the seed. `file`: gets the trace; empty: no trace.
+absl::StatusOr<Outcome> RunOnce(const Scenario& scenario, uint64_t seed, const std::string& file) {
+  if (file.empty()) return RunScenario(scenario, seed);
+  std::FILE* const out = std::fopen(file.c_str(), "w");
+  if (out == nullptr) return absl::UnavailableError(absl::StrCat("cannot write ", file));
+  const absl::Cleanup close = [out] { std::fclose(out); };
+  Trace trace(out);
+  return RunScenario(scenario, seed, &trace);
+}
+
+// Runs one seed, twice if the replay is checked. A difference counts as a violation.
+absl::StatusOr<Outcome> RunSeed(const Arguments& given, const Scenario& scenario, uint64_t seed) {
+  ASSIGN_OR_RETURN(Outcome outcome, RunOnce(scenario, seed, given.trace));
+  if (!given.replay_check) return outcome;
+  const std::string second = given.trace.empty() ? "" : absl::StrCat(given.trace, ".2");
+  ASSIGN_OR_RETURN(const Outcome again, RunOnce(scenario, seed, second));
+  if (again.hash != outcome.hash) {
+    outcome.violations.push_back(absl::StrFormat(
+        "replay: the same seed gave the hashes %016x and %016x", outcome.hash, again.hash));
+  }
+  return outcome;
+}
+
+void Report(const Arguments& given, uint64_t seed, const Outcome& outcome) {
+  if (outcome.violations.empty()) return;
+  std::printf("seed %s: %s (replay: penstock simulate %s --seed %s)\n", absl::StrCat(seed).c_str(),
+              outcome.violations.front().c_str(), given.file.c_str(), absl::StrCat(seed).c_str());
+  if (!given.seed.has_value()) return;
+  for (size_t i = 1; i < outcome.violations.size(); ++i) {
+    std::printf("  %s\n", outcome.violations[i].c_str());
+  }
+}
+
+absl::Status Simulate(const Arguments& given, int& exit_code) {
+  ForgetSettings();
+  ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(given.file));
+  RETURN_IF_ERROR(ChooseSeeds(given, scenario));
+  if (!given.trace.empty() && scenario.first_seed != scenario.last_seed) {
+    return absl::InvalidArgumentError("--trace is for one seed; add --seed N");
+  }
+  const absl::Time begin = absl::Now();
+  Sums sums;
+  for (uint64_t seed = scenario.first_seed; seed <= scenario.last_seed; ++seed) {
+    ASSIGN_OR_RETURN(const Outcome outcome, RunSeed(given, scenario, seed));
+    Report(given, seed, outcome);
+    ++sums.seeds;
+    sums.failed += outcome.violations.empty() ? 0 : 1;
+    sums.elements += outcome.elements;
+    sums.switches += outcome.switches;
+    sums.virtual_time += outcome.virtual_time;
+    if (given.seed.has_value())
+      std::printf("hash %s\n", absl::StrFormat("%016x", outcome.hash).c_str());
+  }
+  std::printf("%s\n",
+              absl::StrFormat("%d seeds, %d failed: %d elements, %.2f virtual hours, %.1f s, %d "
+                              "switches",
+                              sums.seeds, sums.failed, sums.elements,
+                              absl::ToDoubleHours(sums.virtual_time),
+                              absl::ToDoubleSeconds(absl::Now() - begin), sums.switches)
+                  .c_str());
+  exit_code = sums.failed == 0 ? 0 : 1;
+  return absl::OkStatus();
+}
+
+void AddSimulation(CLI::App& app, tools::Chosen& chosen) {
+  auto given = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "simulate",
+      "Run the whole service on one thread with a simulated time, network and disk, with faults "
+      "drawn from a seed, and check every element (docs/simulator.md).");
+  command->footer(
+      "  penstock simulate tests/simulator/corpus/workers.scenario --seeds 1..1000\n"
+      "  penstock simulate tests/simulator/corpus/workers.scenario --seed 17 --trace 17.txt");
+  command->add_option("file", given->file, "The scenario.")->required();
+  CLI::Option* seed = command->add_option("--seed", given->seed, "Run only this seed.");
+  command->add_option("--seeds", given->seeds, "Run the seeds A..B, not those of the scenario.")
+      ->excludes(seed);
+  command->add_option("--trace", given->trace, "File for all that happens in the run, as text.");
+  command->add_flag(
+      "--replay-check", given->replay_check,
+      "Run each seed twice, and compare what happens. The trace of the second run has the "
+      "name FILE.2.");
+  command->callback([given, &chosen] {
+    chosen.run = [given, &chosen] { return Simulate(*given, chosen.exit_code); };
+  });
+}
+
+}  // namespace
+}  // namespace penstock::simulator
+
+int main(int argc, char** argv) {
+  using namespace penstock::tools;  // NOLINT: this is a program of that namespace
+  PrepareProcess();
+  CLI::App app("The program of `penstock simulate`.", "penstock");
+  app.require_subcommand(1);
+  Chosen chosen;
+  penstock::simulator::AddSimulation(app, chosen);
+  return RunCommandLine(app, chosen, argc, argv);
+}
