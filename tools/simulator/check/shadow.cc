@@ -93,24 +93,21 @@ absl::Status Shadow::OnRecovered(const Recovered& recovered) {
                      "to ",
                      recovered.last_sequence()));
   }
-  ASSIGN_OR_RETURN(State state, StateOf(recovered));
-  if (recovered.snapshot_sequence <= sequence_) {
-    for (const Recovered::Record& record : recovered.records) {
-      if (record.sequence > sequence_) RETURN_IF_ERROR(OnDurable(record.sequence, record.bytes));
-    }
-    ASSIGN_OR_RETURN(const std::vector<std::string> expected, BytesOf(state_));
-    ASSIGN_OR_RETURN(const std::vector<std::string> found, BytesOf(state));
-    if (expected != found) {
-      return absl::DataLossError(
-          absl::StrCat("the state that the restarted dispatcher recovered at record ", sequence_,
-                       " is not the one that its durable records make"));
-    }
-  } else {
-    state_ = std::move(state);
-    sequence_ = recovered.last_sequence();
-    NoteCommitted();
+  if (recovered.snapshot_sequence > sequence_) {
+    return absl::DataLossError(
+        absl::StrCat("the snapshot contains record ", recovered.snapshot_sequence,
+                     ", but only records up to ", sequence_, " were reported as durable"));
   }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const State state, StateOf(recovered));
+  for (const Recovered::Record& record : recovered.records) {
+    if (record.sequence > sequence_) RETURN_IF_ERROR(OnDurable(record.sequence, record.bytes));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> expected, BytesOf(state_));
+  ASSIGN_OR_RETURN(const std::vector<std::string> found, BytesOf(state));
+  if (expected == found) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("the state that the restarted dispatcher recovered at record ", sequence_,
+                   " is not the one that its durable records make"));
 }
 
 absl::Status Shadow::OnDurable(uint64_t sequence, const std::string& record) {

@@ -40,6 +40,13 @@ void Life::AwaitKillOrFinish(absl::Duration time) {
   while (alive() && !finished_ && BootTime() < deadline) scheduler_.Wait(this, deadline);
 }
 
+// Returns whether a process may end with this error because another one was away, or because it was
+// away itself.
+static bool FollowsFromFaults(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsAborted(status) || absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
+}
+
 void Role::Start() {
   start_due_ = 0;
   ++lives_;
@@ -55,9 +62,9 @@ void Role::Run(const std::shared_ptr<Life>& life) {
   if (life_ == life) life_ = nullptr;
   world_.Note("over", absl::StrCat(name_, " ", status.ToString()));
   if (!life->alive() || status.ok()) return;
-  if (world_.scenario.rules.empty()) {
+  if (world_.scenario.rules.empty() || !FollowsFromFaults(status)) {
     world_.Violates(
-        absl::StrCat(name_, " ended by itself although nothing failed: ", status.ToString()));
+        absl::StrCat(name_, " ended by itself, and no fault explains it: ", status.ToString()));
   }
   if (!starts_again()) StartAfter(kRestart);
 }

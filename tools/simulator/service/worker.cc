@@ -79,7 +79,8 @@ absl::Status Worker::Main(Life& life) {
   agent->Stop();
   watcher.join();
   stub->Stop();
-  tasks->Stop(BootTime() + kTasksStopBound).IgnoreError();
+  const absl::Status stopped = tasks->Stop(BootTime() + kTasksStopBound);
+  if (!stopped.ok()) world().Violates(absl::StrCat(name(), " does not end: ", stopped.ToString()));
   listener.reset();
   return status;
 }
