@@ -132,11 +132,16 @@ void Link::BreakBetween(const std::string& a, const std::string& b) {
   for (const Side side : {kClient, kServer}) {
     End& end = ends_[side];
     if (end.over) continue;
-    const int64_t kept = scheduler_.dice().Between(0, static_cast<int64_t>(end.arriving.size()));
-    end.arriving.erase(std::next(end.arriving.begin(), kept), end.arriving.end());
-    end.lost = true;
+    LoseSome(end);
     EndAt(side, Now() + scheduler_.dice().Draw(kResetIsNoticed), Reset());
   }
+}
+
+// What arrives before the drawn message still arrives, also from a process that is gone.
+void Link::LoseSome(End& end) {
+  const int64_t kept = scheduler_.dice().Between(0, static_cast<int64_t>(end.arriving.size()));
+  end.arriving.erase(std::next(end.arriving.begin(), kept), end.arriving.end());
+  end.lost = true;
 }
 
 void Link::OnKilled(const Process& process) {
@@ -145,9 +150,7 @@ void Link::OnKilled(const Process& process) {
     if (end.process.get() != &process) continue;
     end.over = true;
     end.arriving.clear();
-    End& peer = ends_[Other(side)];
-    peer.lost = true;
-    peer.arriving.clear();
+    LoseSome(ends_[Other(side)]);
     EndAt(Other(side), Now() + scheduler_.dice().Draw(kCrashIsNoticed), Reset());
   }
 }
@@ -234,8 +237,10 @@ void Link::TakeFirst(Side side) {
   const std::shared_ptr<Process>& peer = ends_[Other(side)].process;
   What what = std::move(end.arriving.front().what);
   end.arriving.pop_front();
-  if (!peer->alive()) return;
-  if (const auto* opening = std::get_if<Opening>(&what)) return Accept(*opening);
+  if (const auto* opening = std::get_if<Opening>(&what)) {
+    if (peer->alive()) Accept(*opening);
+    return;
+  }
   if (const auto* reason = std::get_if<absl::Status>(&what)) {
     end.why = *reason;
     return Finish(end);

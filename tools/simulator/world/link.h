@@ -83,6 +83,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   // The end gets OnClosed at `when`, unless something ends it before.
   void EndAt(Side side, absl::Time when, const absl::Status& why);
   void LoseFromNowOn(Side to);
+  void LoseSome(End& end);  // of what arrives at it, from a drawn message on
   void Wake(Side side, absl::Time when);
   void Take(Side side);
   void TakeFirst(Side side);
