@@ -86,6 +86,15 @@ class DispatcherPortTest : public ::testing::Test {
     RunFor(bound);
     EXPECT_TRUE(done);
   }
+  // Opens a worker's session, whose messages go to `inbox`, and sends its hello.
+  std::unique_ptr<control::WorkerSession> WorkerThatJoins(WorkerInbox& inbox) {
+    std::unique_ptr<control::WorkerSession> session;
+    AtPeer([&] {
+      session = stub_->OpenWorkerSession(&inbox);
+      session->Send(control::WorkerHello{.worker = WorkerId(1), .address = "a:2"});
+    });
+    return session;
+  }
   void RunFor(absl::Duration time) {
     const absl::Time until = scheduler_.now() + time;
     scheduler_.At(until, peer_, [] {});  // the time passes even if nothing else happens
@@ -162,12 +171,8 @@ TEST_F(DispatcherPortTest, CarriesAStream) {
   OpenPort();
   AtPeer([&] { ASSERT_TRUE(stub_->GetOrRegisterDataset(SomeDataset(), {}).ok()); });
   WorkerInbox inbox;
-  std::unique_ptr<control::WorkerSession> session;
-  AtPeer([&] {
-    session = stub_->OpenWorkerSession(&inbox);
-    session->Send(control::WorkerHello{.worker = WorkerId(1), .address = "a:2"});
-    session->Send(control::WorkerHeartbeat{.counter = 5});
-  });
+  auto session = WorkerThatJoins(inbox);
+  AtPeer([&] { session->Send(control::WorkerHeartbeat{.counter = 5}); });
   ASSERT_THAT(inbox.messages, Not(IsEmpty()));
   EXPECT_TRUE(std::holds_alternative<control::WorkerWelcome>(inbox.messages.front()));
   EXPECT_EQ(inbox.sequences.front(), core_->sequence());
@@ -184,11 +189,7 @@ TEST_F(DispatcherPortTest, CarriesAStream) {
 TEST_F(DispatcherPortTest, ThePortsEndBreaksStreams) {
   OpenPort();
   WorkerInbox inbox;
-  std::unique_ptr<control::WorkerSession> session;
-  AtPeer([&] {
-    session = stub_->OpenWorkerSession(&inbox);
-    session->Send(control::WorkerHello{.worker = WorkerId(1), .address = "a:2"});
-  });
+  auto session = WorkerThatJoins(inbox);
   scheduler_.StartIn(head_, "ends", [&] { port_ = nullptr; });
   RunFor(absl::Seconds(1));
   ASSERT_TRUE(inbox.closed.has_value());
@@ -198,11 +199,7 @@ TEST_F(DispatcherPortTest, ThePortsEndBreaksStreams) {
 TEST_F(DispatcherPortTest, ThePeersOfAKilledDispatcherNotice) {
   OpenPort();
   WorkerInbox inbox;
-  std::unique_ptr<control::WorkerSession> session;
-  AtPeer([&] {
-    session = stub_->OpenWorkerSession(&inbox);
-    session->Send(control::WorkerHello{.worker = WorkerId(1), .address = "a:2"});
-  });
+  auto session = WorkerThatJoins(inbox);
   head_->Kill();
   network_.OnKilled(*head_);
   scheduler_.StartIn(head_, "ends", [&] { port_ = nullptr; });
