@@ -89,8 +89,7 @@ class AllocationTest : public testing::TestWithParam<std::string> {
     return static_cast<double>(made) / static_cast<double>(count);
   }
 
-  // `local` runs on the thread that calls it. Other threads, such as those that gRPC leaves behind
-  // after a test, may allocate meanwhile.
+  // `local` runs on the thread that calls it. Threads of an earlier test may allocate meanwhile.
   static int64_t Counted() {
     return GetParam() == "local" ? AllocationsOfThisThread() : Allocations();
   }
