@@ -12,7 +12,8 @@ namespace penstock::control {
 
 WIRE_STRUCT(protocol::PlacementRaised, wire::IterationAltered::Placing, partition, placement);
 WIRE_STRUCT(protocol::PartitionAssigned, wire::IterationAltered::Placing, partition, placement,
-            worker);
+            worker, audience);
+WIRE_STRUCT(protocol::AudienceExtended, wire::IterationAltered::AudienceExtended, partition, added);
 WIRE_STRUCT(protocol::BookmarkAdded, wire::IterationAltered::BookmarkAdded, partition, bookmark);
 WIRE_STRUCT(protocol::BookmarksRetired, wire::IterationAltered::BookmarksRetired, partition, below);
 WIRE_PAIR(protocol::ReaderJoined, wire::Reader) {
@@ -55,6 +56,7 @@ WIRE_PAIR(protocol::IterationChange, wire::IterationAltered) {
   WIRE_CASE(protocol::RoundsRescheduled, rescheduled);
   WIRE_CASE(protocol::RemaindersPlanned, remainders_planned);
   WIRE_CASE_SCALAR(protocol::RoundsForgotten, below, rounds_forgotten);
+  WIRE_CASE(protocol::AudienceExtended, audience_extended);
   coder.Require(message.change_case() != 0, "a change has no content");
 }
 

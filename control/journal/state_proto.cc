@@ -44,7 +44,7 @@ static void Fields(Decoder&, HandedOut& value,
 // --- Iterations ---
 
 WIRE_STRUCT(protocol::PartitionRecord, wire::Iteration::Partition, placement, worker, bookmarks,
-            end);
+            end, audience);
 WIRE_STRUCT(PartitionSplits, wire::Iteration::Partition, given, marks, retired);
 
 WIRE_STRUCT(protocol::CommittedMark, wire::CommittedMark, count, hash);

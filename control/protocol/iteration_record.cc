@@ -61,7 +61,15 @@ struct Fitting {
   bool operator()(const PartitionAssigned& c) const {
     if (!record.Has(c.partition) || !c.worker) return false;
     const PartitionRecord& partition = record.partition(c.partition);
-    return partition.collecting() && c.placement == partition.placement;
+    return partition.collecting() && c.placement == partition.placement &&
+           (!c.audience || (record.shared() && AreReaders(*c.audience)));
+  }
+  bool operator()(const AudienceExtended& c) const {
+    return record.Has(c.partition) && record.partition(c.partition).audience && AreReaders(c.added);
+  }
+  bool AreReaders(const IndexSet& positions) const {
+    return !positions.empty() && positions.intervals().front().begin >= 0 &&
+           positions.end() <= static_cast<Index>(record.readers.size());
   }
   bool operator()(const BookmarkAdded& c) const {
     if (!record.Has(c.partition) || c.bookmark.index < 0) return false;
@@ -126,7 +134,12 @@ struct Applying {
     partition.worker = {};
   }
   void operator()(const PartitionAssigned& c) const {
-    record.partition(c.partition).worker = c.worker;
+    PartitionRecord& partition = record.partition(c.partition);
+    partition.worker = c.worker;
+    partition.audience = c.audience;
+  }
+  void operator()(const AudienceExtended& c) const {
+    record.partition(c.partition).audience->Add(c.added);
   }
   void operator()(const BookmarkAdded& c) const {
     auto& bookmarks = record.partition(c.partition).bookmarks;

@@ -51,7 +51,14 @@ struct PartitionRecord {
   WorkerId worker;                             // none: collecting answers for `placement`
   absl::InlinedVector<Bookmark, 1> bookmarks;  // ascending
   std::optional<Index> end;                    // number of elements; known once closed
+  // Rule 32. The positions of the readers that may get elements under this placement. While the
+  // partition collects answers: of those that may have got some under an earlier one. None: all
+  // readers, also those that join later.
+  std::optional<IndexSet> audience;
   bool collecting() const { return !worker; }
+  bool MayServe(size_t reader) const {
+    return !audience || audience->Contains(static_cast<Index>(reader));
+  }
   friend bool operator==(const PartitionRecord&, const PartitionRecord&) = default;
 };
 
@@ -154,6 +161,12 @@ struct PartitionAssigned {
   PartitionId partition;
   Placement placement;
   WorkerId worker;
+  std::optional<IndexSet> audience = std::nullopt;  // positions of readers; none: all
+};
+// Further readers of a partition that does not serve all readers.
+struct AudienceExtended {
+  PartitionId partition;
+  IndexSet added;  // positions of readers
 };
 struct BookmarkAdded {
   PartitionId partition;
@@ -213,7 +226,8 @@ using IterationChange =
     std::variant<PartitionOpened, PlacementRaised, PartitionAssigned, BookmarkAdded,
                  BookmarksRetired, ReaderJoined, ReaderReplaced, ReaderCommitted, ReaderGone,
                  ReaderEnded, IterationClosed, IterationReopened, IterationFinished,
-                 ConsumersFormed, RoundsRescheduled, RemaindersPlanned, RoundsForgotten>;
+                 ConsumersFormed, RoundsRescheduled, RemaindersPlanned, RoundsForgotten,
+                 AudienceExtended>;
 
 // Applies a change; the only way to change a record. Aborts on a change that no coordinator makes
 // (an unknown partition or client, a placement that does not rise). Changes that were read or

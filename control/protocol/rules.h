@@ -28,6 +28,9 @@ enum class Broken : uint8_t {
   kNewestBookmark,         // rule 3: a bookmark above what must be sent     → stuck
   kRetireBelowDelivered,   // rule 14: retires bookmarks below delivered     → lost
   kAssignAgainAtStart,     // rule 9: a number that may have been assigned   → doubled
+  kServeBeforeAnswer,      // rule 32: serves a new reader before its answer → stuck
+  kAskOnlyServed,          // rule 32: a restart asks only who is served     → doubled
+  kMoveOnlyServed,         // rule 32: a death moves only what it was served → stuck
   kHearAnyLife,            // rule 26: hears peers ahead of the journal      → stuck
   kHearNewerLife,          // rule 26: an old life hears a newer life's peer → old
   kHearOtherJournals,      // rule 26: hears reports about another journal   → stuck

@@ -135,6 +135,15 @@ inline std::vector<RecordedChange> RecordedChanges() {
                                          .begins = 90,
                                          .lease = absl::Seconds(60),
                                          .key_id = 0x0123456789abcdef}}},
+      {"fourth_iteration_created", IterationCreated{IterationId(4), JobId(4), 0}},
+      {"partition_of_fourth_opened", of(IterationId(4), p::PartitionOpened{one})},
+      {"reader_of_fourth_joined", of(IterationId(4), p::ReaderJoined{client, Incarnation(8)})},
+      {"other_reader_of_fourth_joined",
+       of(IterationId(4), p::ReaderJoined{ClientId(6), Incarnation(1)})},
+      {"partition_assigned_for_some",
+       of(IterationId(4),
+          p::PartitionAssigned{one, Placement(1), WorkerId(5), IndexSet::Of(1, 2)})},
+      {"audience_extended", of(IterationId(4), p::AudienceExtended{one, IndexSet::Of(0, 1)})},
   };
 }
 

@@ -12,17 +12,22 @@ Placement DecisionBuilder::placement(size_t partition) const {
              : record_.partitions[partition].placement;
 }
 
-void DecisionBuilder::RaiseForOthers(size_t partition) {
+void DecisionBuilder::RaiseForOthers(size_t partition, const IndexSet& readers) {
   context_.partitions[partition].gives_back = true;
-  RaiseAndFence(partition, {});
+  IndexSet added = readers;
+  if (const auto& audience = record_.partitions[partition].audience) {
+    added.Remove(*audience);
+    if (!added.empty()) AddChange(AudienceExtended{PartitionAt(partition), added});
+  }
+  RaiseAndFence(partition, {}, added);
 }
 
 void DecisionBuilder::Raise(size_t partition, ClientId welcomed) {
   context_.partitions[partition].gives_back = false;
-  RaiseAndFence(partition, welcomed);
+  RaiseAndFence(partition, welcomed, {});
 }
 
-void DecisionBuilder::RaiseAndFence(size_t partition, ClientId welcomed) {
+void DecisionBuilder::RaiseAndFence(size_t partition, ClientId welcomed, const IndexSet& added) {
   const PartitionRecord& now = record_.partitions[partition];
   raised_.resize(record_.partitions.size(), false);
   raised_[partition] = true;
@@ -32,13 +37,21 @@ void DecisionBuilder::RaiseAndFence(size_t partition, ClientId welcomed) {
   context_.partitions[partition].rows_allowed = 0;
   context_.partitions[partition].remainder_announced = false;
   for (size_t r = 0; r < record_.readers.size(); ++r)
-    if (record_.readers[r].reads() && record_.readers[r].client != welcomed)
+    if (record_.readers[r].reads() && record_.readers[r].client != welcomed &&
+        (IsFenced(record_, context_, partition, r) || added.Contains(static_cast<Index>(r))))
       EmitFence(partition, r);
 }
 
-void DecisionBuilder::RaiseAssigned(ClientId welcomed) {
+bool DecisionBuilder::MayHold(size_t partition, size_t reader) const {
+  const AckState& ack = context_.partitions[partition].readers[reader];
+  if (record_.partitions[partition].MayServe(reader) || !ack.at) return true;
+  return !Of(record_.readers[reader].committed, PartitionAt(partition)).Contains(ack.reported) &&
+         context_.broken != Broken::kMoveOnlyServed;
+}
+
+void DecisionBuilder::RaiseAssigned(size_t reader, ClientId welcomed) {
   for (size_t p = 0; p < record_.partitions.size(); ++p)
-    if (!record_.partitions[p].collecting()) Raise(p, welcomed);
+    if (!record_.partitions[p].collecting() && MayHold(p, reader)) Raise(p, welcomed);
 }
 
 void DecisionBuilder::Reopen(ClientId welcomed) {
@@ -88,9 +101,18 @@ void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
 void DecisionBuilder::AddToWorkers(Reader reader) {
   for (size_t p = 0; p < record_.partitions.size(); ++p) {
     const PartitionRecord& partition = record_.partitions[p];
-    if (!partition.collecting())
+    if (!partition.collecting() && !partition.audience)
       Emit(AddReader{partition.worker, PartitionAt(p), partition.placement, reader});
   }
+}
+
+void DecisionBuilder::AddToWorker(size_t partition, size_t reader) {
+  const PartitionRecord& placed = record_.partitions[partition];
+  const ReaderRecord& its = record_.readers[reader];
+  Emit(AddReader{placed.worker,
+                 PartitionAt(partition),
+                 placed.placement,
+                 {its.client, its.incarnation, its.consumer}});
 }
 
 void DecisionBuilder::RemoveFromWorkers(ClientId client) {
@@ -146,12 +168,27 @@ IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, 
   return Had(record, context, partition, &AckState::reported);
 }
 
+bool IsFenced(const IterationRecord& record, const IterationContext& context, size_t partition,
+              size_t reader) {
+  return record.partitions[partition].MayServe(reader) || context.partitions[partition].asks_all;
+}
+
+bool HasReported(const IterationRecord& record, const IterationContext& context, size_t partition,
+                 size_t reader) {
+  const Placement at = context.partitions[partition].readers[reader].at;
+  const PartitionRecord& placed = record.partitions[partition];
+  const bool fenced =
+      placed.collecting() ? IsFenced(record, context, partition, reader) : placed.MayServe(reader);
+  // No worker sends anything to a reader that is not fenced. What it got before, it reported when
+  // it was fenced. A dispatcher that has started since then does not know what it reported.
+  if (!fenced) return at || context.broken == Broken::kAskOnlyServed;
+  return at == placed.placement;
+}
+
 bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition) {
   if (record.commit_policy == CommitPolicy::kNever) return true;  // no report matters
   for (size_t r = 0; r < record.readers.size(); ++r)
-    if (record.readers[r].reads() &&
-        context.partitions[partition].readers[r].at != record.partitions[partition].placement)
-      return false;
+    if (record.readers[r].reads() && !HasReported(record, context, partition, r)) return false;
   return true;
 }
 

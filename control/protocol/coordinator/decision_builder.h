@@ -41,15 +41,17 @@ class DecisionBuilder {
   // Returns the placement of `partition` after this decision.
   Placement placement(size_t partition) const;
 
-  // Rule 1. Raises the placement, and fences all readers except `welcomed`, which gets the new
-  // placement in its Welcome.
+  // Rule 1. Raises the placement, and fences the partition's readers except `welcomed`, which gets
+  // the new placement in its Welcome.
   void Raise(size_t partition, ClientId welcomed = {});
   // Rule 25. Like Raise(), but the fence also asks readers to give back their undelivered elements.
-  void RaiseForOthers(size_t partition);
-  // Raises the placements of the assigned partitions. A partition that is collecting answers needs
-  // no new placement, because in this life of the dispatcher no worker was assigned under the
-  // present placement.
-  void RaiseAssigned(ClientId welcomed = {});
+  // `readers`: those that hold such elements or wait for them, which are then readers of the
+  // partition.
+  void RaiseForOthers(size_t partition, const IndexSet& readers);
+  // Raises the placements of the assigned partitions of which the reader at this position may have
+  // elements that are not committed. A partition that is collecting answers needs no new placement,
+  // because in this life of the dispatcher no worker was assigned under the present placement.
+  void RaiseAssigned(size_t reader, ClientId welcomed = {});
   void Reopen(ClientId welcomed = {});
 
   // Sends the fence again.
@@ -60,13 +62,18 @@ class DecisionBuilder {
   // elements, under the placements of its Welcome.
   void ResetReader(size_t reader, int64_t consumer);
 
-  // Tells each worker that has a partition of the iteration to serve `reader` too.
+  // Tells each worker with a partition that serves all readers to serve `reader` too.
   void AddToWorkers(Reader reader);
+  // Tells the partition's worker to serve the reader at this position too.
+  void AddToWorker(size_t partition, size_t reader);
   // Tells each of these workers to serve `client` no longer.
   void RemoveFromWorkers(ClientId client);
 
  private:
-  void RaiseAndFence(size_t partition, ClientId welcomed);
+  // `added`: further readers of the partition.
+  void RaiseAndFence(size_t partition, ClientId welcomed, const IndexSet& added);
+  // Returns whether the reader may have elements of the partition that are not committed.
+  bool MayHold(size_t partition, size_t reader) const;
 
   const IterationRecord& record_;
   IterationContext& context_;
@@ -86,7 +93,14 @@ IndexSet ClaimedOf(const IterationRecord& record, const IterationContext& contex
                    size_t partition);
 // Rule 3: returns the indices that must not be sent again.
 IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, size_t partition);
-// Returns whether all readers have reported their elements under the present placement.
+// Returns whether a fence of the partition, which is collecting, goes to the reader.
+bool IsFenced(const IterationRecord& record, const IterationContext& context, size_t partition,
+              size_t reader);
+// Returns whether the reader has reported all its elements of the partition, and accepts no further
+// elements under an earlier placement.
+bool HasReported(const IterationRecord& record, const IterationContext& context, size_t partition,
+                 size_t reader);
+// Returns whether all readers have done so.
 bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition);
 // Returns the number of rounds of a coordinated read, once it is closed; otherwise 0.
 int64_t RoundsOf(const IterationRecord& record);

@@ -15,8 +15,10 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
   context.present.resize(record.readers.size(), false);
   context.waits.resize(record.readers.size(), false);
   context.partitions.resize(record.partitions.size());
-  for (PartitionContext& partition : context.partitions)
+  for (PartitionContext& partition : context.partitions) {
     partition.readers.resize(record.readers.size());
+    partition.asks_all = broken != Broken::kAskOnlyServed;
+  }
   return context;
 }
 
@@ -33,6 +35,21 @@ Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& con
 }
 
 // --- Workers -------------------------------------------------------------------
+
+namespace {
+
+// Returns whether the worker of an assigned partition may send to the reader. Rule 32: a reader
+// that was added to an audience must have answered first.
+bool IsServed(const IterationRecord& record, const IterationContext& context, size_t partition,
+              size_t reader) {
+  const PartitionRecord& placed = record.partitions[partition];
+  if (!placed.audience) return true;
+  return placed.MayServe(reader) &&
+         (context.partitions[partition].readers[reader].at == placed.placement ||
+          context.broken == Broken::kServeBeforeAnswer);
+}
+
+}  // namespace
 
 Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& context,
                            WorkerId worker, absl::Span<const HeldPlacement> held) {
@@ -57,12 +74,10 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
     }
     context.partitions[p].rows_allowed = 0;  // the last AllowRows may have been lost
     context.partitions[p].remainder_announced = false;
-    for (const ReaderRecord& reader : record.readers) {
+    for (size_t r = 0; r < record.readers.size(); ++r) {
+      const ReaderRecord& reader = record.readers[r];
       if (reader.reads()) {
-        builder.Emit(AddReader{worker,
-                               PartitionAt(p),
-                               partition.placement,
-                               {reader.client, reader.incarnation, reader.consumer}});
+        if (IsServed(record, context, p, r)) builder.AddToWorker(p, r);
       } else if (names_gone) {
         builder.Emit(RemoveReader{worker, PartitionAt(p), partition.placement, reader.client});
       }
@@ -170,6 +185,10 @@ bool MayClose(const IterationRecord& record, const IterationContext& context) {
   return true;
 }
 
+Index Position(size_t reader) {
+  return static_cast<Index>(reader);
+}
+
 // Returns whether the reader has elements of the partition that it could give back.
 bool Holds(const IterationRecord& record, const IterationContext& context, size_t partition,
            size_t reader) {
@@ -200,14 +219,17 @@ Decision ShareOut(const IterationRecord& record, IterationContext& context) {
     if (record.partitions[p].collecting() || !context.partitions[p].ended ||
         !AllReported(record, context, p))
       return std::move(builder).Build();
-  bool starves = false;
-  for (size_t r = 0; r < record.readers.size(); ++r) starves |= Starves(record, context, r);
-  if (!starves) return std::move(builder).Build();
+  IndexSet starving;
+  for (size_t r = 0; r < record.readers.size(); ++r)
+    if (Starves(record, context, r)) starving.Add(Position(r));
+  if (starving.empty()) return std::move(builder).Build();
   for (size_t p = 0; p < record.partitions.size(); ++p) {
-    bool held = false;
+    IndexSet holders;
     for (size_t r = 0; r < record.readers.size(); ++r)
-      held |= record.readers[r].reads() && Holds(record, context, p, r);
-    if (held) builder.RaiseForOthers(p);
+      if (record.readers[r].reads() && Holds(record, context, p, r)) holders.Add(Position(r));
+    if (holders.empty()) continue;
+    holders.Add(starving);
+    builder.RaiseForOthers(p, holders);
   }
   Decision decision = std::move(builder).Build();
   if (!decision.empty()) context.waits.assign(record.readers.size(), false);
@@ -246,7 +268,7 @@ Decision Consequences(const IterationRecord& record, IterationContext& context) 
     if (!record.readers[r].reads() || !context.present[r]) continue;
     bool reported = true;
     for (size_t p = 0; p < record.partitions.size(); ++p)
-      reported &= context.partitions[p].readers[r].at == record.partitions[p].placement;
+      reported &= HasReported(record, context, p, r);
     if (!reported) continue;
     builder.AddChange(ReaderEnded{record.readers[r].client, FinalOf(record, context, r)});
     builder.EmitTo(record.readers[r].client, record.readers[r].incarnation, End{RoundsOf(record)});
@@ -298,10 +320,47 @@ void MakeForPads(const IterationRecord& record, Assign& assign) {
 
 }  // namespace
 
-Decision AssignTo(const IterationRecord& record, IterationContext& context, PartitionId partition,
-                  WorkerId worker) {
+IndexSet MustAnswer(const IterationRecord& record, const IterationContext& context,
+                    PartitionId partition, const std::optional<IndexSet>& audience) {
+  IndexSet must;
+  const PartitionRecord& placed = record.partition(partition);
+  const PartitionContext& partition_context = context.partitions[partition.value() - 1];
+  if (!placed.audience || partition_context.gives_back ||
+      context.broken == Broken::kServeBeforeAnswer)
+    return must;
+  for (size_t r = 0; r < record.readers.size(); ++r)
+    if (record.readers[r].reads() && (!audience || audience->Contains(Position(r))) &&
+        partition_context.readers[r].at != placed.placement)
+      must.Add(Position(r));
+  return must;
+}
+
+Decision ExtendAudience(const IterationRecord& record, IterationContext& context,
+                        PartitionId partition, const IndexSet& readers) {
   DecisionBuilder builder(record, context);
   const PartitionRecord& placed = record.partition(partition);
+  const size_t p = partition.value() - 1;
+  if (record.closed || !placed.audience) return std::move(builder).Build();
+  IndexSet added;
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    if (!readers.Contains(Position(r)) || placed.MayServe(r) || !record.readers[r].reads())
+      continue;
+    added.Add(Position(r));
+    const bool answered = context.partitions[p].readers[r].at == placed.placement;
+    if (!answered) builder.EmitFence(p, r);
+    if (!placed.collecting() && (answered || context.broken == Broken::kServeBeforeAnswer))
+      builder.AddToWorker(p, r);
+  }
+  if (!added.empty()) builder.AddChange(AudienceExtended{partition, std::move(added)});
+  return std::move(builder).Build();
+}
+
+Decision AssignTo(const IterationRecord& record, IterationContext& context, PartitionId partition,
+                  WorkerId worker, std::optional<IndexSet> audience) {
+  DecisionBuilder builder(record, context);
+  const PartitionRecord& placed = record.partition(partition);
+  if (placed.audience && context.partitions[partition.value() - 1].gives_back)
+    audience = placed.audience;
   Assign assign{.worker = worker,
                 .partition = partition,
                 .placement = placed.placement,
@@ -313,6 +372,7 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
                 .positions = std::nullopt,
                 .copied = std::nullopt};
   PartitionContext& partition_context = context.partitions[partition.value() - 1];
+  partition_context.asks_all = false;
   if (!record.coordinated()) {
     const Positions positions = PositionsOf(record);
     assign.rows = partition_context.rows_allowed =
@@ -332,10 +392,12 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
     if (bookmark.index <= assign.skip.FirstMissing() ||
         record.commit_policy == CommitPolicy::kNever || context.broken == Broken::kNewestBookmark)
       assign.bookmark = bookmark;
-  for (const ReaderRecord& reader : record.readers)
-    if (reader.reads())
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    const ReaderRecord& reader = record.readers[r];
+    if (reader.reads() && (!audience || audience->Contains(Position(r))))
       assign.readers.push_back({reader.client, reader.incarnation, reader.consumer});
-  builder.AddChange(PartitionAssigned{partition, placed.placement, worker});
+  }
+  builder.AddChange(PartitionAssigned{partition, placed.placement, worker, std::move(audience)});
   builder.Emit(std::move(assign));
   return std::move(builder).Build();
 }

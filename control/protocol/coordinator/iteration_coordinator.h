@@ -34,7 +34,7 @@ struct Decision {
 
 // One reader's reports about one partition since the dispatcher started.
 struct AckState {
-  Placement at;       // of the newest answer or report; none: no report yet
+  Placement at;       // of its newest answer or report; none: no report yet
   IndexSet reported;  // delivered or received
   // In a shared iteration: indices for which the end need not wait, because they are delivered, or
   // will be once the reader is notified of the end. These are the indices that were handed on and,
@@ -60,6 +60,9 @@ struct PartitionContext {
   int64_t rows_sent = 0;  // rows received or on the way, under any placement
   bool remainder_announced = false;
   bool gives_back = false;  // readers give elements back with their answer for this placement
+  // Not assigned since the dispatcher started. The record may be an older copy, which lacks readers
+  // that the partition had, so the next raise fences all readers.
+  bool asks_all = false;
 };
 
 // The dispatcher's knowledge about a consumer of a coordinated read.
@@ -190,9 +193,19 @@ Decision OpenPartition(const IterationRecord& record, IterationContext& context)
 // Returns the partitions whose answers are complete. A policy may choose workers for these
 // partitions.
 std::vector<PartitionId> Assignable(const IterationRecord& record, const IterationContext& context);
-// REQUIRES: `partition` is assignable.
+// Rule 32. `audience`: the positions of the readers that get elements; none: all readers, also
+// those that join later. An iteration that is not shared, or is read at least once, has none. A
+// partition whose elements were given back keeps the audience that it has. REQUIRES: `partition` is
+// assignable, and MustAnswer() is empty for this audience.
 Decision AssignTo(const IterationRecord& record, IterationContext& context, PartitionId partition,
-                  WorkerId worker);
+                  WorkerId worker, std::optional<IndexSet> audience = std::nullopt);
+// Returns the readers of that audience that have not answered for the partition's placement yet.
+IndexSet MustAnswer(const IterationRecord& record, const IterationContext& context,
+                    PartitionId partition, const std::optional<IndexSet>& audience);
+// Adds readers to the audience of a partition that does not serve all readers. They are fenced. If
+// the partition is assigned, its worker serves them once they have answered.
+Decision ExtendAudience(const IterationRecord& record, IterationContext& context,
+                        PartitionId partition, const IndexSet& readers);
 
 // Gives up the elements that a closed iteration still owes (job_gc_timeout). Decides nothing if the
 // iteration is not closed.

@@ -39,7 +39,7 @@ void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
     if (record.readers[reader].end_notified &&
         Contains(last_committed, record.readers[reader].final))
       return;
-    builder.RaiseAssigned();
+    builder.RaiseAssigned(reader);
   } else if (SomebodyReads(record, reader) && !Secured(record, reader, last_committed) &&
              context.broken != Broken::kClosedIsFinished) {
     builder.Reopen();
@@ -123,12 +123,15 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
   if (reader.end_notified || record.finished) {
     builder.EmitTo(reader.client, reader.incarnation, End{RoundsOf(record)});
   } else if (!record.closed) {
-    for (size_t p = 0; p < record.partitions.size(); ++p)
-      // With at_least_once, the partition may be assigned already, but closing waits for the
-      // reader's answer.
-      if ((record.partitions[p].collecting() || record.at_least_once) &&
-          context.partitions[p].readers[position].at != record.partitions[p].placement)
+    for (size_t p = 0; p < record.partitions.size(); ++p) {
+      const PartitionRecord& partition = record.partitions[p];
+      // With at_least_once, or if the reader was added to an audience, the partition may be
+      // assigned already, but closing waits for the reader's answer.
+      const bool asked = partition.collecting() || record.at_least_once || partition.audience;
+      if (asked && IsFenced(record, context, p, position) &&
+          context.partitions[p].readers[position].at != partition.placement)
         builder.EmitFence(p, position);
+    }
   }
   return std::move(builder).Build();
 }
@@ -165,7 +168,8 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
     if (!ended) builder.Reopen(connect.client);
   } else if (reader.status == ReaderStatus::kActive ||
              !HasCommitted(record, reader, *connect.state)) {
-    if (context.broken != Broken::kNoRaiseOnRestart) builder.RaiseAssigned(connect.client);
+    if (context.broken != Broken::kNoRaiseOnRestart)
+      builder.RaiseAssigned(position, connect.client);
   } else {  // the partitions moved when the reader left, and it has only its committed elements
     builder.AddToWorkers({connect.client, connect.incarnation, reader.consumer});
   }
@@ -205,7 +209,13 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   if (!found || !record.Has(report.partition) || record.finished) return std::move(builder).Build();
   const ReaderRecord& reader = record.readers[*found];
   AckState& ack = context.partitions[report.partition.value() - 1].readers[*found];
-  if (report.placement == record.partition(report.partition).placement) ack.at = report.placement;
+  const PartitionRecord& placed = record.partition(report.partition);
+  if (report.placement <= placed.placement && report.placement > ack.at) {
+    ack.at = report.placement;
+    const bool answered = ack.at == placed.placement && placed.audience && !placed.collecting();
+    if (answered && placed.MayServe(*found))
+      builder.AddToWorker(report.partition.value() - 1, *found);
+  }
   if (report.whole) {
     ack.reported.clear();
     ack.claimed.clear();
@@ -268,12 +278,13 @@ namespace {
 // The reader's process is gone, but a state of it that arrives later may contain the elements that
 // were delivered to it. These elements are kept for the reader, as they are after the end, and no
 // decision waits for its answers any more.
-void MayComeBack(DecisionBuilder& builder, const IterationRecord& record,
-                 const ReaderRecord& reader, const ReceivedSets& delivered) {
+void MayComeBack(DecisionBuilder& builder, const IterationRecord& record, size_t position,
+                 const ReceivedSets& delivered) {
+  const ReaderRecord& reader = record.readers[position];
   // In a coordinated read, all other consumers wait for this one anyway.
   if (!reader.reads() || record.coordinated()) return;
   builder.AddChange(ReaderEnded{reader.client, delivered});
-  builder.RaiseAssigned();
+  builder.RaiseAssigned(position);
 }
 
 }  // namespace
@@ -287,7 +298,7 @@ Decision OnLeave(const IterationRecord& record, IterationContext& context, Clien
     context.present[*found] = false;
     if (record.commit_policy == CommitPolicy::kExplicit &&
         !Contains(reader.committed, leave.delivered)) {
-      MayComeBack(builder, record, reader, leave.delivered);
+      MayComeBack(builder, record, *found, leave.delivered);
     } else {
       const bool on_delivery = record.commit_policy == CommitPolicy::kOnDelivery;
       if (on_delivery) AddCommitted(builder, record, reader, leave.delivered);

@@ -151,15 +151,39 @@ void Run::Tick() {
     for (WorkerId id : registered_)
       if (!workers_.at(id).draining) able.push_back(id);
     if (!able.empty() && clock_.OneIn(2))
-      Settle(AssignTo(
-          durable_.record, context_, partition,
-          able[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(able.size()) - 1))]));
+      Place(partition,
+            able[static_cast<size_t>(clock_.Draw(0, static_cast<int64_t>(able.size()) - 1))]);
+  }
+  if (audiences_ && !durable_.record.partitions.empty() && clock_.OneIn(20)) {
+    const auto last = static_cast<int64_t>(durable_.record.partitions.size());
+    Settle(ExtendAudience(durable_.record, context_,
+                          PartitionId(static_cast<uint64_t>(clock_.Draw(1, last))), DrawReaders()));
   }
   // If all clients have died, a new one comes to read on at the end.
   if (failures_left_ <= 0 && std::none_of(clients_.begin(), clients_.end(),
                                           [](const auto& entry) { return entry.second.running; }))
     StartClient();
   clock_.After(clock_.Draw(1, 10), [this] { Tick(); });
+}
+
+// Returns some of the readers that read, at least one if there are any.
+IndexSet Run::DrawReaders() {
+  std::vector<Index> reading;
+  for (size_t r = 0; r < durable_.record.readers.size(); ++r)
+    if (durable_.record.readers[r].reads()) reading.push_back(static_cast<Index>(r));
+  IndexSet drawn;
+  for (Index reader : reading)
+    if (clock_.OneIn(2)) drawn.Add(reader);
+  if (drawn.empty() && !reading.empty()) drawn.Add(reading.front());
+  return drawn;
+}
+
+void Run::Place(PartitionId partition, WorkerId worker) {
+  std::optional<IndexSet> audience;
+  if (audiences_ && !clock_.OneIn(4)) audience = DrawReaders();
+  const IndexSet must = MustAnswer(durable_.record, context_, partition, audience);
+  Settle(must.empty() ? AssignTo(durable_.record, context_, partition, worker, audience)
+                      : ExtendAudience(durable_.record, context_, partition, must));
 }
 
 void Run::RestartDispatcher() {

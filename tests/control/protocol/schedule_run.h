@@ -55,7 +55,7 @@ struct Durable {
 class Run {
  public:
   Run(uint64_t seed, Broken broken, std::optional<Fault> only)
-      : clock_(seed), broken_(broken), only_(only) {}
+      : clock_(seed), broken_(broken), only_(only), audiences_(seed % 2 == 0) {}
   Outcome Play();
 
  private:
@@ -117,6 +117,8 @@ class Run {
   void Flush();
   void Deliver(const Message& message);
   void Tick();
+  void Place(PartitionId partition, WorkerId worker);
+  IndexSet DrawReaders();
   void RestartDispatcher();
   void SendToClient(ClientId client, Incarnation incarnation, std::function<void(Client&)> handler);
   void SendToWorker(WorkerId worker, std::function<void(Worker&)> handler);
@@ -156,6 +158,7 @@ class Run {
   Clock clock_;
   Broken broken_;
   std::optional<Fault> only_;
+  bool audiences_;  // most assignments name some of the readers
   Outcome outcome_;
   bool states_ = false;
   std::vector<int64_t> rows_;  // of each split

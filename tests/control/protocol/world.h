@@ -49,6 +49,7 @@ struct Budget {
   uint8_t second_lives = 0;  // another dispatcher begins, as Scene::beside says
   uint8_t returns = 0;       // of a client or worker to the older of two dispatchers
   uint8_t split_deaths = 0;  // one of two dispatchers declares dead a client that is with the other
+  uint8_t admissions = 0;    // of a client to the readers of an assigned partition
 };
 
 // The journal with which a dispatcher begins while the earlier one is alive.
@@ -70,6 +71,7 @@ struct Scene {
   bool states = false;     // ack_mode = on_commit: clients write, commit and restart from states
   bool bookmarks = false;  // workers send positions; replays start there
   bool at_least_once = false;  // elements may be in two histories
+  bool audiences = false;      // each assignment names some of the readers
   // Order kDeterministic: each client is a consumer with room for one element of each partition,
   // and another follows one that is gone.
   bool order_consumers = false;
@@ -141,7 +143,7 @@ struct Step {
     kWrite,
     kCommit,  // client
     kDial,    // worker, client: a new link for a broken one
-    kAssign,  // worker, partition: the policy chose
+    kAssign,  // worker, partition, index: the policy chose; with audiences, a mask of readers
     kDeclareDead,
     kRestart,  // client
     kFollow,   // client, index: as the consumer of that number
@@ -159,6 +161,7 @@ struct Step {
     kBreakLink,
     kRestartDispatcher,
     kMove,
+    kAdmit,  // partition, index: position of the reader
     kJoinClient,
     kJoinWorker,
     kLeave,
@@ -329,6 +332,8 @@ class World {
   bool HasReceived(int c) const;  // and not handed to nodes
   void AddTakes(int c, Steps& steps) const;
   void AddFollowers(Steps& steps) const;
+  void AddAssignments(Steps& steps) const;
+  void Place(int w, PartitionId partition, uint8_t audience);
   size_t PackClient(int c, uint8_t* bytes) const;
   uint8_t* PutReader(int c, const IterationRecord& record, const IterationContext& context,
                      uint8_t* at) const;

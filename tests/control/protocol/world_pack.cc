@@ -25,7 +25,8 @@ uint8_t* Put(uint8_t* at, const Channel& channel) {
 
 uint8_t* Put(uint8_t* at, const PartitionRecord& partition, const PartitionContext& context) {
   *at++ = Byte(partition.placement);
-  *at++ = Byte(partition.collecting() | context.ended.has_value() << 1 | context.gives_back << 2);
+  *at++ = Byte(partition.collecting() | context.ended.has_value() << 1 | context.gives_back << 2 |
+               partition.audience.has_value() << 3 | (partition.audience && context.asks_all) << 4);
   unsigned bookmarks = 0;
   for (const Bookmark& bookmark : partition.bookmarks) bookmarks |= 1u << bookmark.index;
   *at++ = Byte(bookmarks);
@@ -81,8 +82,10 @@ uint8_t* World::PutReader(int c, const IterationRecord& record, const IterationC
   for (int p = 0; p < scene_->partitions; ++p) {
     *at++ = Mask(Of(reader.committed, Partition(p)));
     *at++ = Mask(Of(reader.final, Partition(p)));
-    if (!context_matters) continue;
     const AckState& ack = context.partitions[p].readers[*found];
+    if (scene_->audiences)
+      *at++ = Byte(record.partitions[p].MayServe(*found) | static_cast<bool>(ack.at) << 1);
+    if (!context_matters) continue;
     *at++ = ack.at == record.partitions[p].placement;
     *at++ = Mask(ack.reported);
     if (scene_->states || scene_->behind) *at++ = Mask(ack.claimed);
@@ -101,6 +104,9 @@ uint8_t* World::PutCopied(int c, uint8_t* at) const {
   for (int p = 0; p < scene_->partitions; ++p) {
     *at++ = Mask(Of(reader.committed, Partition(p)));
     *at++ = Mask(Of(reader.final, Partition(p)));
+    if (scene_->audiences)
+      *at++ = Byte(copy_->record.partitions[p].MayServe(*found) |
+                   copy_->record.partitions[p].audience.has_value() << 1);
   }
   return at;
 }

@@ -113,7 +113,7 @@ void World::Take(const Step& step) {
       break;
     case Step::kAssign: {
       Older older(*this, step.old);
-      Settle(AssignTo(record_, context_, Partition(p), WorkerName(w)));
+      Place(w, Partition(p), step.index);
       break;
     }
     case Step::kDeclareSplit:
@@ -174,6 +174,11 @@ void World::Take(const Step& step) {
     case Step::kMove:
       --left_.moves;
       Settle(OnRelieve(record_, context_, Partition(p)));
+      break;
+    case Step::kAdmit:
+      --left_.admissions;
+      Settle(ExtendAudience(record_, context_, Partition(p),
+                            IndexSet::Of(step.index, step.index + 1)));
       break;
     case Step::kWaits:
       if (!scene_->idle) --left_.waits;
@@ -293,10 +298,7 @@ void World::Next(Steps& steps) const {
     if (left_.leaves && (!client.end || scene_->behind)) add(Step::kLeave, 0, c);
   }
   if (scene_->order_consumers) AddFollowers(steps);
-  for (PartitionId partition : Assignable(record_, context_))
-    for (int w = 0; w < kMaxWorkers; ++w)
-      if (workers_[w].registered && !workers_[w].lost && !workers_[w].with_old)
-        add(Step::kAssign, w, 0, At(partition));
+  AddAssignments(steps);
   if (left_.moves && !closed)
     for (int p = 0; p < scene_->partitions; ++p)
       if (!record_.partitions[p].collecting()) add(Step::kMove, 0, 0, p);
@@ -314,6 +316,36 @@ void World::Next(Steps& steps) const {
         add(Step::kJoinWorker, w, 0);
         break;
       }
+}
+
+void World::AddAssignments(Steps& steps) const {
+  unsigned reads = 0;
+  for (size_t r = 0; r < record_.readers.size(); ++r) reads |= record_.readers[r].reads() << r;
+  const auto add = [&](Step::Kind kind, int w, PartitionId partition, unsigned index) {
+    steps.push_back({kind, Byte(w), 0, Byte(At(partition)), Byte(index)});
+  };
+  for (PartitionId partition : Assignable(record_, context_))
+    for (int w = 0; w < kMaxWorkers; ++w) {
+      if (!workers_[w].registered || workers_[w].lost || workers_[w].with_old) continue;
+      if (!scene_->audiences) add(Step::kAssign, w, partition, 0);
+      for (unsigned mask = 1; scene_->audiences && mask <= reads; ++mask)
+        if ((mask & ~reads) == 0) add(Step::kAssign, w, partition, mask);
+    }
+  if (!left_.admissions || record_.closed) return;
+  for (int p = 0; p < scene_->partitions; ++p)
+    for (size_t r = 0; r < record_.readers.size(); ++r)
+      if (!record_.partitions[p].collecting() && record_.readers[r].reads() &&
+          !record_.partitions[p].MayServe(r))
+        add(Step::kAdmit, 0, Partition(p), static_cast<unsigned>(r));
+}
+
+// A policy that wants readers which have not answered yet fences them first.
+void World::Place(int w, PartitionId partition, uint8_t audience) {
+  std::optional<IndexSet> readers;
+  if (scene_->audiences) readers = Set(audience);
+  const IndexSet must = MustAnswer(record_, context_, partition, readers);
+  Settle(must.empty() ? AssignTo(record_, context_, partition, WorkerName(w), readers)
+                      : ExtendAudience(record_, context_, partition, must));
 }
 
 // Beside an idle client, it sends Waits whenever the last one was not received, or something was
