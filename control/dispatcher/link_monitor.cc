@@ -22,7 +22,7 @@ void LinkMonitor::Heard(const ClientPeer& peer, std::vector<LinkCounts> links, a
     } else if (!down_.empty()) {
       down_.erase(key);
     }
-    if (link.open && !unreached_.empty()) unreached_.erase(key);
+    if (link.open && !unreached_.empty()) changes_ += unreached_.erase(key);
   }
   links_.Heard({peer.iteration, peer.client}, peer.incarnation, std::move(links), now);
 }
@@ -34,12 +34,13 @@ void LinkMonitor::Forget(const SessionKey& key) {
     return SessionKey(iteration, client) == key;
   };
   std::erase_if(down_, its);
-  std::erase_if(unreached_, its);
+  changes_ += std::erase_if(unreached_, its);
 }
 
 void LinkMonitor::Forget(IterationId iteration) {
-  std::erase_if(unreached_,
-                [&](const auto& entry) { return std::get<IterationId>(entry.first) == iteration; });
+  changes_ += std::erase_if(unreached_, [&](const auto& entry) {
+    return std::get<IterationId>(entry.first) == iteration;
+  });
 }
 
 std::set<WorkerId> LinkMonitor::Unreached(IterationId iteration) const {
@@ -73,7 +74,10 @@ void LinkMonitor::MoveFromUnreached(Transaction& txn, PartitionPlacer& placer, a
       down_.erase(link);
       continue;
     }
-    if (now - since < options_.unreached_timeout || !shared_.workers.contains(worker)) continue;
+    if (now - since < options_.unreached_timeout || !shared_.workers.contains(worker) ||
+        unreached_.contains(link)) {
+      continue;
+    }
     // Nothing is known about the links of a silent reader.
     if (liveness_.SilenceOf(session, now) > 3 * options_.heartbeat_interval) continue;
     // Elements in doubt on the link go to no reader until their partition is placed again, and
@@ -84,7 +88,9 @@ void LinkMonitor::MoveFromUnreached(Transaction& txn, PartitionPlacer& placer, a
         ReachesOthers(session) &&
         std::ranges::any_of(placer.UsableWorkers(*iteration),
                             [&, worker = worker](WorkerId usable) { return usable != worker; });
-    if ((!avoids && !others) || !unreached_.try_emplace(link, avoids).second) continue;
+    if (!avoids && !others) continue;
+    unreached_.emplace(link, avoids);
+    ++changes_;
     txn.Log("unreached", {{"worker", absl::StrCat(absl::Hex(worker.value()))},
                           {"client", absl::StrCat(absl::Hex(client.value()))},
                           {"iteration", absl::StrCat(id.value())},

@@ -31,6 +31,9 @@ class LinkMonitor {
   // Returns the workers that partitions of the iteration avoid because a reader cannot reach them.
   std::set<WorkerId> Unreached(IterationId iteration) const;
 
+  // Rises with each change of what Unreached() returns.
+  uint64_t changes() const { return changes_; }
+
   // Handles readers that have been unable to reach a worker for unreached_timeout. If the reader
   // reaches other workers, the worker's partitions are placed on another worker. Otherwise, if
   // there are other readers, the partitions are placed again so that these readers get the elements
@@ -50,6 +53,7 @@ class LinkMonitor {
   // Links that caused partitions to be placed again. The value: whether these partitions avoid the
   // worker.
   std::map<Link, bool> unreached_;
+  uint64_t changes_ = 0;  // of `unreached_`
 };
 
 }  // namespace penstock::control

@@ -9,7 +9,9 @@
 #include "control/dispatcher/iteration_end.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/placing.h"
+#include "control/protocol/invariant.h"
 #include "control/protocol/scoped_name.h"
+#include "control/protocol/shard.h"
 
 namespace penstock::control {
 namespace {
@@ -34,6 +36,24 @@ constexpr int kTries = 3;
 void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
   const IterationState& iteration = state_.iterations.at(id);
   if (!state_.GoesOn(iteration) || iteration.record.closed) return;
+  const Inputs now = InputsOf(txn.GetContext(id));
+  const auto placed = placed_.find(id);
+  const bool nothing_new =
+      placed != placed_.end() && placed->second == now && trials_.empty() && !limited_.contains(id);
+  if (nothing_new && !options_.check_kept) return;
+  if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
+  Place(txn, iteration);
+  PENSTOCK_INVARIANT(!nothing_new || InputsOf(txn.GetContext(id)) == now);
+  placed_[id] = now;  // if this has changed anything, the next call places again
+}
+
+PartitionPlacer::Inputs PartitionPlacer::InputsOf(const protocol::IterationContext& context) const {
+  return {context.placing_changes,
+          Current().version + trouble_changes_ + shared_.sessions.version() + links_.changes()};
+}
+
+void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
+  const IterationId id = iteration.id;
   Reserve(txn, iteration);
   protocol::IterationContext& context = txn.GetContext(id);
   const std::vector<WorkerId> usable = UsableWorkers(iteration);
@@ -107,6 +127,7 @@ std::string PartitionPlacer::FullNamespace(const JobRecord& job) const {
 
 void PartitionPlacer::RetryLimited(Transaction& txn) {
   for (const IterationId id : std::exchange(limited_, {})) {
+    placed_.erase(id);
     if (state_.FindIteration(id) != nullptr) OpenAndPlace(txn, id);
   }
 }
@@ -126,13 +147,32 @@ void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
   if (moves) OpenAndPlace(txn, id);
 }
 
-std::vector<WorkerId> PartitionPlacer::UsableWorkers() const {
-  std::vector<WorkerId> usable;
+PartitionPlacer::Usable PartitionPlacer::MakeUsable() const {
+  Usable usable;
+  usable.worker_changes = shared_.workers.version() + shared_.worker_changes;
+  usable.reserved = Reserved();
+  usable.version = usable_.version + 1;
   for (const auto& [id, peer] : shared_.workers) {
     const WorkerRecord* worker = state_.FindWorker(id);
-    if (worker != nullptr && !worker->draining && !IsReserved(id)) usable.push_back(id);
+    if (worker == nullptr || worker->draining || std::ranges::count(usable.reserved, id) > 0)
+      continue;
+    usable.workers.push_back(id);
+    usable.some_colocated |= !Reads(TargetWorkers::kAuto, /*local=*/false, worker->tags);
   }
   return usable;
+}
+
+const PartitionPlacer::Usable& PartitionPlacer::Current() const {
+  const bool is_current =
+      usable_.version > 0 &&
+      usable_.worker_changes == shared_.workers.version() + shared_.worker_changes &&
+      usable_.reserved == Reserved();
+  if (!is_current) {
+    usable_ = MakeUsable();
+  } else if (options_.check_kept) {
+    PENSTOCK_INVARIANT(MakeUsable().workers == usable_.workers);
+  }
+  return usable_;
 }
 
 std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& iteration) const {
@@ -148,16 +188,22 @@ std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& itera
     }
     return false;
   };
-  std::vector<WorkerId> usable = UsableWorkers();
-  std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
+  const Usable& all = Current();
+  std::vector<WorkerId> usable = all.workers;
+  const bool reads_all =
+      target == TargetWorkers::kAny || (target == TargetWorkers::kAuto && !all.some_colocated);
+  if (!reads_all) std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
+  const std::set<WorkerId> unreached = links_.Unreached(iteration.id);
+  if (unreached.empty()) return usable;
   std::vector<WorkerId> reached = usable;
-  for (WorkerId worker : links_.Unreached(iteration.id)) std::erase(reached, worker);
+  std::erase_if(reached, [&](WorkerId id) { return unreached.contains(id); });
   return reached.empty() ? usable : reached;
 }
 
 // --- Partitions that fail, or whose workers die ----------------------------------------
 
 void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
+  ++trouble_changes_;
   const auto reserved = alone_.find(worker);
   const PartitionKey alone = reserved == alone_.end() ? PartitionKey() : reserved->second;
   if (reserved != alone_.end()) alone_.erase(reserved);
@@ -189,6 +235,7 @@ void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
 }
 
 void PartitionPlacer::NoteFailure(const PartitionKey& key, WorkerId worker) {
+  ++trouble_changes_;
   Failures& failures = failures_[key];
   ++failures.count;
   failures.deaths = failures.deaths_alone = 0;  // this failure is an error, not a worker's death
@@ -196,12 +243,16 @@ void PartitionPlacer::NoteFailure(const PartitionKey& key, WorkerId worker) {
 }
 
 void PartitionPlacer::NoteProgress(const PartitionKey& key) {
-  if (const auto failures = failures_.find(key); failures != failures_.end())
-    failures->second.deaths = failures->second.deaths_alone = 0;
+  const auto failures = failures_.find(key);
+  if (failures == failures_.end() || failures->second.deaths == 0) return;
+  ++trouble_changes_;
+  failures->second.deaths = failures->second.deaths_alone = 0;
 }
 
 void PartitionPlacer::Forget(IterationId iteration) {
-  std::erase_if(failures_, [&](const auto& entry) { return entry.first.iteration == iteration; });
+  trouble_changes_ += std::erase_if(
+      failures_, [&](const auto& entry) { return entry.first.iteration == iteration; });
+  placed_.erase(iteration);
 }
 
 bool PartitionPlacer::SomebodyMayRun(const IterationState& iteration,
@@ -224,9 +275,11 @@ bool PartitionPlacer::RunsAlone(const PartitionKey& key) const {
          !context->second.partitions[key.partition.value() - 1].ended;
 }
 
-bool PartitionPlacer::IsReserved(WorkerId worker) const {
-  const auto reserved = alone_.find(worker);
-  return reserved != alone_.end() && RunsAlone(reserved->second);
+std::vector<WorkerId> PartitionPlacer::Reserved() const {
+  std::vector<WorkerId> reserved;
+  for (const auto& [worker, key] : alone_)
+    if (RunsAlone(key)) reserved.push_back(worker);
+  return reserved;
 }
 
 WorkerId PartitionPlacer::ReservedFor(const PartitionKey& key) const {
@@ -253,6 +306,7 @@ void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration)
     const WorkerId worker =
         *std::ranges::min_element(usable, {}, [&](WorkerId its) { return counts.OfAll(its); });
     alone_[worker] = key;
+    ++trouble_changes_;
     txn.Log("runs_alone", {{"iteration", absl::StrCat(iteration.id.value())},
                            {"partition", absl::StrCat(p + 1)},
                            {"worker", absl::StrCat(absl::Hex(worker.value()))}});
@@ -291,6 +345,7 @@ void PartitionPlacer::EndReservations(Transaction& txn) {
       std::erase_if(alone_, [&](const auto& entry) { return !RunsAlone(entry.second); }) +
       std::erase_if(trials_, [&](const auto& entry) { return !IsTrying(entry.first); });
   if (ended == 0) return;
+  ++trouble_changes_;
   // Other partitions may have waited for a place.
   for (const auto& [id, iteration] : state_.iterations) {
     if (!state_.GoesOn(iteration) || iteration.record.closed) continue;

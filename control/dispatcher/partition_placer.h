@@ -4,7 +4,11 @@
 // worker, with the arithmetic of control/policy/placing.h.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "control/dispatcher/link_monitor.h"
 #include "control/dispatcher/shared_state.h"
@@ -16,7 +20,24 @@ class PartitionPlacer {
   PartitionPlacer(const SharedState& shared, const LinkMonitor& links)
       : shared_(shared), links_(links) {}
 
-  // Opens partitions of the iteration, and places those that wait for a worker.
+  // Opens partitions of the iteration, and places those that wait for a worker. Returns in constant
+  // time if nothing has changed on which the result depends since all that could be placed was
+  // placed. The result depends on these data, each with what notices its changes:
+  // - the connected workers: Workers::version(). The workers' permits, tags and places, and whether
+  //   they drain: SharedState::worker_changes
+  // - the reserved workers: Current() compares them
+  // - failures, reservations and trials: `trouble_changes_`. While a trial lasts, its time matters,
+  //   so that each call places
+  // - the process of each reader: Sessions::version(). The workers that readers cannot reach:
+  //   LinkMonitor::changes()
+  // - the iteration's record, the readers' answers and the ends of partitions:
+  //   IterationContext::placing_changes. So are the passes that begin or are over
+  //   (Transaction::CountForPlacing). The other splits only become fewer, and then no more
+  //   partitions are opened than before
+  // - the room in the namespace: an iteration that waits for it is in `limited_`, and then each
+  //   call places
+  // The terms of the job, its division and the options are constant. An iteration that is failed,
+  // cancelled or closed is not placed.
   void OpenAndPlace(Transaction& txn, IterationId iteration);
   // Returns the limit that keeps partitions of the job's namespace waiting, as text; empty if the
   // namespace is below it.
@@ -30,7 +51,9 @@ class PartitionPlacer {
   void RelieveAllOn(Transaction& txn, const IterationState& iteration, WorkerId worker,
                     const PartitionKey& but);
 
-  std::vector<WorkerId> UsableWorkers() const;
+  // Returns the workers that are connected, not draining and not reserved, ordered by id. The
+  // reference is valid until these workers change.
+  const std::vector<WorkerId>& UsableWorkers() const { return Current().workers; }
   // Returns the usable workers that a client of the iteration reads.
   std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
 
@@ -43,14 +66,14 @@ class PartitionPlacer {
   void NoteDeath(Transaction& txn, WorkerId worker);
   // Notes that elements of the partition were received, so it did not kill its workers.
   void NoteProgress(const PartitionKey& key);
-  void ForgetFailures(const PartitionKey& key) { failures_.erase(key); }
+  void ForgetFailures(const PartitionKey& key) { trouble_changes_ += failures_.erase(key); }
   void Forget(IterationId iteration);
   // Returns whether some worker may still run the partition after its failures so far. True while
   // there is no usable worker, because a worker may connect later.
   bool SomebodyMayRun(const IterationState& iteration, const protocol::IterationContext& context,
                       PartitionId partition) const;
 
-  void EndReservation(WorkerId worker) { alone_.erase(worker); }
+  void EndReservation(WorkerId worker) { trouble_changes_ += alone_.erase(worker); }
   // Ends the reservations for partitions that no longer need them.
   void EndReservations(Transaction& txn);
 
@@ -65,11 +88,31 @@ class PartitionPlacer {
     int deaths_alone = 0;
   };
 
+  // The result of UsableWorkers(), and from what it was made.
+  struct Usable {
+    uint64_t worker_changes = 0;
+    std::vector<WorkerId> reserved;
+    std::vector<WorkerId> workers;
+    bool some_colocated = false;  // TargetWorkers::kAuto means fewer than all of them
+    uint64_t version = 0;         // rises each time it is made; 0: not made yet
+  };
+  // Counts of changes on which OpenAndPlace() depends.
+  struct Inputs {
+    uint64_t of_iteration = 0;
+    uint64_t of_all = 0;
+    friend bool operator==(const Inputs&, const Inputs&) = default;
+  };
+
+  const Usable& Current() const;
+  Usable MakeUsable() const;
+  Inputs InputsOf(const protocol::IterationContext& context) const;
+  void Place(Transaction& txn, const IterationState& iteration);
+
   // RunsAlone: whether the partition must have a worker for itself. ReservedFor: that worker, or
   // none.
   bool RunsAlone(const PartitionKey& key) const;
   WorkerId ReservedFor(const PartitionKey& key) const;
-  bool IsReserved(WorkerId worker) const;  // for a partition that runs alone
+  std::vector<WorkerId> Reserved() const;  // for partitions that run alone
   // Reserves a worker for each partition that must run alone and has no reserved worker yet. Moves
   // all other partitions off that worker.
   void Reserve(Transaction& txn, const IterationState& iteration);
@@ -92,6 +135,9 @@ class PartitionPlacer {
   // partition, and the time of that placement.
   std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_;
   std::set<IterationId> limited_;  // iterations with partitions that wait for their namespace
+  uint64_t trouble_changes_ = 0;   // of `failures_`, `alone_` and `trials_`
+  mutable Usable usable_;
+  std::map<IterationId, Inputs> placed_;  // when OpenAndPlace() last began to place
 };
 
 }  // namespace penstock::control

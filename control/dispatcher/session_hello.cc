@@ -192,7 +192,7 @@ absl::StatusOr<protocol::Connect> SessionManager::ConnectOf(const JobRecord& job
 void SessionManager::TakeStream(Transaction& txn, const SessionKey& key,
                                 const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello) {
   // From here on the session has this stream, so closing the previous stream disconnects no client.
-  if (const std::shared_ptr<ClientPeer> old = std::exchange(sessions_[key], peer); old != nullptr) {
+  if (const std::shared_ptr<ClientPeer> old = sessions_.Put(key, peer); old != nullptr) {
     if (old->incarnation != hello.incarnation) {
       txn.Close(old, ToStatus({hello.client, old->incarnation, protocol::Refusal::kReplaced}));
     } else {

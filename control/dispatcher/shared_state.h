@@ -70,8 +70,38 @@ struct WorkerPeer {
   std::vector<DatasetWork> work;  // according to its last heartbeat
 };
 
-using Sessions = std::map<SessionKey, std::shared_ptr<ClientPeer>>;
-using Workers = std::map<WorkerId, std::shared_ptr<WorkerPeer>>;
+// The connected peers, ordered by key.
+template <class Key, class Peer>
+class Peers {
+  using Map = std::map<Key, std::shared_ptr<Peer>>;
+
+ public:
+  auto begin() const { return peers_.begin(); }
+  auto end() const { return peers_.end(); }
+  auto find(const Key& key) const { return peers_.find(key); }
+  auto lower_bound(const Key& key) const { return peers_.lower_bound(key); }
+  size_t count(const Key& key) const { return peers_.count(key); }
+  bool contains(const Key& key) const { return peers_.contains(key); }
+  size_t size() const { return peers_.size(); }
+  bool empty() const { return peers_.empty(); }
+  // Returns the peer that had the key before; null if there was none.
+  std::shared_ptr<Peer> Put(const Key& key, std::shared_ptr<Peer> peer) {
+    ++version_;
+    return std::exchange(peers_[key], std::move(peer));
+  }
+  void erase(typename Map::const_iterator peer) {
+    ++version_;
+    peers_.erase(peer);
+  }
+  // Rises with each change of the set.
+  uint64_t version() const { return version_; }
+
+ private:
+  Map peers_;
+  uint64_t version_ = 0;
+};
+using Sessions = Peers<SessionKey, ClientPeer>;
+using Workers = Peers<WorkerId, WorkerPeer>;
 
 struct SharedState {
   const CoreOptions& options;
@@ -84,6 +114,7 @@ struct SharedState {
   uint64_t sequence = 0;                      // of the last record
   uint64_t snapshot_sequence = 0;             // of the last snapshot
   uint64_t membership_version = 0;            // of the last Membership
+  uint64_t worker_changes = 0;                // of the workers' records, since the start
   absl::Time refused = absl::InfinitePast();  // the time of the last event "refused"
   int64_t refused_since = 0;                  // refusals without an event, since then
 

@@ -144,11 +144,38 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
   if (reason != nullptr) *reason = why;
 }
 
+// Returns the number of passes of the iteration's providers that have begun and are not over.
+static size_t NumPasses(const State& state, IterationId id) {
+  const IterationState* iteration = id ? state.FindIteration(id) : nullptr;
+  return iteration == nullptr ? 0 : iteration->handed_out.size();
+}
+
+// Counts a change where placing depends on it (partition_placer.h). `passes`: NumPasses() before
+// the change.
+static void CountForPlacing(SharedState& shared, const Change& change, size_t passes) {
+  if (std::holds_alternative<WorkerRegistered>(change) ||
+      std::holds_alternative<WorkerDraining>(change) ||
+      std::holds_alternative<WorkerGone>(change)) {
+    ++shared.worker_changes;
+  }
+  const IterationId iteration = IterationOf(change);
+  const auto context = shared.contexts.find(iteration);
+  if (context == shared.contexts.end()) return;
+  if (const auto* altered = std::get_if<IterationAltered>(&change))
+    protocol::CountForPlacing(context->second, altered->change);
+  // While a pass goes on, its splits only become fewer. When a pass begins or is over, there are
+  // more splits to give out.
+  if (NumPasses(shared.state, iteration) != passes) ++context->second.placing_changes;
+}
+
 void Transaction::Apply(Change change) {
-  if (const IterationId iteration = IterationOf(change)) at_work_ = iteration;
+  const IterationId iteration = IterationOf(change);
+  if (iteration) at_work_ = iteration;
   // Allocates first: once a change is applied, it must be appended.
   if (changes_.size() == changes_.capacity()) changes_.reserve(2 * changes_.size() + 1);
+  const size_t passes = NumPasses(shared_.state, iteration);
   shared_.state.Apply(change);
+  CountForPlacing(shared_, change, passes);
   changes_.push_back(std::move(change));
 }
 

@@ -200,7 +200,7 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
     });
   }
   peer->worker = hello.worker;
-  workers_[hello.worker] = peer;
+  workers_.Put(hello.worker, peer);
   liveness_.Joined(hello.worker);
 
   const WorkerRecord* known = state_.FindWorker(hello.worker);

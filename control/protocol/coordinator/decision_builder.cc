@@ -179,8 +179,8 @@ bool HasReported(const IterationRecord& record, const IterationContext& context,
   const PartitionRecord& placed = record.partitions[partition];
   const bool fenced =
       placed.collecting() ? IsFenced(record, context, partition, reader) : placed.MayServe(reader);
-  // No worker sends anything to a reader that is not fenced. What it got before, it reported when
-  // it was fenced. A dispatcher that has started since then does not know what it reported.
+  // No worker sends anything to a reader that is not fenced. At its last fence, the reader reported
+  // all that it had. A dispatcher that has started since then does not know this report.
   if (!fenced) return at || context.broken == Broken::kAskOnlyServed;
   return at == placed.placement;
 }

@@ -114,8 +114,10 @@ bool IsCurrent(const IterationRecord& record, WorkerId worker, PartitionId parti
 
 Decision OnEnded(const IterationRecord& record, IterationContext& context, WorkerId worker,
                  PartitionId partition, Placement placement, Index end) {
-  if (IsCurrent(record, worker, partition, placement))
+  if (IsCurrent(record, worker, partition, placement)) {
     context.partitions[partition.value() - 1].ended = end;
+    ++context.placing_changes;
+  }
   return {};
 }
 
@@ -282,6 +284,16 @@ Decision Consequences(const IterationRecord& record, IterationContext& context) 
 }
 
 // --- Placing -------------------------------------------------------------------
+
+// Bookmarks and committed elements decide what an assigned worker sends, and a schedule when, but
+// not whether a partition is opened or assigned.
+void CountForPlacing(IterationContext& context, const IterationChange& change) {
+  const bool concerns_placing = !std::holds_alternative<BookmarkAdded>(change) &&
+                                !std::holds_alternative<BookmarksRetired>(change) &&
+                                !std::holds_alternative<ReaderCommitted>(change) &&
+                                !std::holds_alternative<RoundsForgotten>(change);
+  if (concerns_placing) ++context.placing_changes;
+}
 
 Decision OpenPartition(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);

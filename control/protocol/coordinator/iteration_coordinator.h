@@ -11,6 +11,7 @@
 // outdated, and decides nothing.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -99,6 +100,10 @@ struct IterationContext {
   absl::InlinedVector<bool, 2> waits;
   RoundsContext rounds;
   bool ordered = false;  // a reader sent a receive limit: this is an ordered merge
+  // Counts the changes of this context and of its record after which a partition may be opened or
+  // assigned that could not be before. If the count is what it was, Assignable() returns nothing
+  // new, and no partition has ended.
+  uint64_t placing_changes = 0;
   Broken broken = Broken::kNone;
 };
 
@@ -188,6 +193,9 @@ Decision Consequences(const IterationRecord& record, IterationContext& context);
 
 // --- Placing -------------------------------------------------------------------
 
+// Counts a change of the record in `placing_changes`, unless placing does not depend on it. Call it
+// after each change.
+void CountForPlacing(IterationContext& context, const IterationChange& change);
 // Opens one more partition, with the next number. Decides nothing once the iteration is closed.
 Decision OpenPartition(const IterationRecord& record, IterationContext& context);
 // Returns the partitions whose answers are complete. A policy may choose workers for these

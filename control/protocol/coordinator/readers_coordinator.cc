@@ -210,11 +210,14 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   const ReaderRecord& reader = record.readers[*found];
   AckState& ack = context.partitions[report.partition.value() - 1].readers[*found];
   const PartitionRecord& placed = record.partition(report.partition);
+  const size_t partition = report.partition.value() - 1;
   if (report.placement <= placed.placement && report.placement > ack.at) {
     ack.at = report.placement;
-    const bool answered = ack.at == placed.placement && placed.audience && !placed.collecting();
-    if (answered && placed.MayServe(*found))
-      builder.AddToWorker(report.partition.value() - 1, *found);
+    if (placed.collecting()) {
+      if (AllReported(record, context, partition)) ++context.placing_changes;
+    } else if (placed.audience && placed.MayServe(*found) && ack.at == placed.placement) {
+      builder.AddToWorker(partition, *found);
+    }
   }
   if (report.whole) {
     ack.reported.clear();

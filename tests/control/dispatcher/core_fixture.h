@@ -78,6 +78,8 @@ class CoreTest : public ::testing::Test {
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
     options.records_per_snapshot = 50;
+    options.check_kept = true;
+    options.placings = &placings_;
     core_ = Core::Open(std::move(options),
                        std::make_unique<ReplayedJournal>(recovered_, std::move(before)))
                 .value();
@@ -146,6 +148,7 @@ class CoreTest : public ::testing::Test {
   uint64_t random_ = 0;
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   State recovered_;
+  uint64_t placings_ = 0;  // CoreOptions::placings
   std::unique_ptr<Core> core_;
 };
 
