@@ -13,10 +13,7 @@ namespace penstock::control {
 void LinkMonitor::Heard(const ClientPeer& peer, std::vector<LinkCounts> links, absl::Time now) {
   for (const LinkCounts& link : links) {
     const Link key{peer.iteration, peer.client, link.worker};
-    const auto& partitions = state_.iterations.at(peer.iteration).record.partitions;
-    const bool down = link.down && std::ranges::any_of(partitions, [&](const auto& partition) {
-                        return partition.worker == link.worker;
-                      });
+    const bool down = link.down && !state_.placed.On(link.worker, peer.iteration).empty();
     if (down) {
       down_.try_emplace(key, now);
     } else if (!down_.empty()) {

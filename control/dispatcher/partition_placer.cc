@@ -42,6 +42,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
       placed != placed_.end() && placed->second == now && trials_.empty() && !limited_.contains(id);
   if (nothing_new && !options_.check_kept) return;
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
+  if (options_.check_kept) PENSTOCK_INVARIANT(state_.placed == state_.ComputePlaced());
   Place(txn, iteration);
   PENSTOCK_INVARIANT(!nothing_new || InputsOf(txn.GetContext(id)) == now);
   placed_[id] = now;  // if this has changed anything, the next call places again
@@ -89,7 +90,7 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
              {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
              {"worker", absl::StrCat(absl::Hex(worker.value()))}});
     txn.Apply(id, protocol::AssignTo(iteration.record, context, partition, worker));
-    counts.Add(worker);
+    counts.CountAgain(worker);
     --room;
     some = true;
   }
@@ -207,29 +208,29 @@ void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
   const auto reserved = alone_.find(worker);
   const PartitionKey alone = reserved == alone_.end() ? PartitionKey() : reserved->second;
   if (reserved != alone_.end()) alone_.erase(reserved);
-  for (const auto& [id, iteration] : state_.iterations) {
-    if (!state_.GoesOn(iteration) || iteration.record.closed) continue;
+  for (const IterationId id : state_.placed.IterationsOn(worker)) {
+    const IterationState& iteration = state_.iterations.at(id);
     const protocol::IterationContext& context = txn.GetContext(id);
-    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-      if (partition.worker != worker || context.partitions[p].ended) continue;
-      const PartitionKey key{id, PartitionId(p + 1)};
+    for (const PartitionId at : state_.placed.On(worker, id)) {
+      const protocol::PartitionRecord& partition = iteration.record.partition(at);
+      if (context.partitions[at.value() - 1].ended) continue;
+      const PartitionKey key{id, at};
       Failures& failures = failures_[key];
       if (key == alone && failures.deaths >= kDeathsAmongOthers) ++failures.deaths_alone;
       ++failures.deaths;
       if (failures.deaths_alone < kDeathsAlone && failures.deaths < kMostDeaths) continue;
       const Index index = partition.bookmarks.empty() ? 0 : partition.bookmarks.back().index;
       txn.Log("partition_kills", {{"iteration", absl::StrCat(id.value())},
-                                  {"partition", absl::StrCat(p + 1)},
+                                  {"partition", absl::StrCat(at.value())},
                                   {"index", absl::StrCat(index)}});
       const std::string what = absl::StrCat(
-          "partition ", p + 1, ": ", failures.deaths, " workers died while they ran it, ",
+          "partition ", at.value(), ": ", failures.deaths, " workers died while they ran it, ",
           failures.deaths_alone, " of them with nothing else on them, and it got no further than ",
           "its bookmark at index ", index, ": an element at or after this index ends the process ",
           "that makes it; see the last lines that those workers logged, and give them more memory ",
           "or fix the code that they run");
       txn.EndOf(iteration).Fail(absl::InternalError(what));
-      break;
+      break;  // the worker has no partition of it any more
     }
   }
 }
@@ -318,9 +319,14 @@ void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration)
 
 void PartitionPlacer::RelieveAllOn(Transaction& txn, const IterationState& iteration,
                                    WorkerId worker, const PartitionKey& but) {
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    const PartitionKey key{iteration.id, PartitionId(p + 1)};
-    if (iteration.record.partitions[p].worker != worker || key == but) continue;
+  // Each step may change the worker's partitions.
+  for (PartitionId next(1); true;) {
+    const absl::Span<const PartitionId> its = state_.placed.On(worker, iteration.id);
+    const auto found = std::ranges::lower_bound(its, next);
+    if (found == its.end()) return;
+    const PartitionKey key{iteration.id, *found};
+    next = PartitionId(found->value() + 1);
+    if (key == but) continue;
     txn.Settle(iteration.id,
                protocol::OnRelieve(iteration.record, txn.GetContext(iteration.id), key.partition));
   }

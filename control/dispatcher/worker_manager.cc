@@ -239,8 +239,8 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
     if (!state_.GoesOn(iteration) || iteration.record.finished) continue;
     txn.Guard([&, id = id, &iteration = iteration] {
       protocol::IterationContext& context = txn.GetContext(id);
-      txn.Settle(id,
-                 protocol::OnWorkerRegisters(iteration.record, context, hello.worker, held[id]));
+      txn.Settle(id, protocol::OnWorkerRegisters(iteration.record, context, hello.worker,
+                                                 state_.placed.On(hello.worker, id), held[id]));
       if (iteration.record.closed) return;
       if (differs) txn.NotifyMembership(id);
       placer_.Balance(txn, id);
@@ -333,7 +333,8 @@ void WorkerManager::OnDrain(Transaction& txn, const WorkerPeer& peer) {
   for (const auto& [id, iteration] : state_.iterations) {
     if (!state_.GoesOn(iteration) || iteration.record.closed) continue;
     txn.Guard([&, id = id, &iteration = iteration] {
-      txn.Settle(id, protocol::OnWorkerGone(iteration.record, txn.GetContext(id), worker));
+      txn.Settle(id, protocol::OnWorkerGone(iteration.record, txn.GetContext(id),
+                                            state_.placed.On(worker, id)));
     });
   }
   txn.Send(worker, Drained{});
@@ -365,7 +366,8 @@ void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& r
   for (const auto& [id, iteration] : state_.iterations) {
     if (!state_.GoesOn(iteration) || iteration.record.finished) continue;
     txn.Guard([&, id = id, &iteration = iteration] {
-      txn.Settle(id, protocol::OnWorkerGone(iteration.record, txn.GetContext(id), worker));
+      txn.Settle(id, protocol::OnWorkerGone(iteration.record, txn.GetContext(id),
+                                            state_.placed.On(worker, id)));
     });
   }
 }

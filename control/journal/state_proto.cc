@@ -306,6 +306,7 @@ absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
   if (absl::Status read = ReadSnapshot(wire, state); !read.ok()) {
     return absl::DataLossError(absl::StrCat("the snapshot is invalid: ", read.message()));
   }
+  state.placed = state.ComputePlaced();
   return state;
 }
 

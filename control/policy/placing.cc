@@ -100,21 +100,13 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
   return std::max(at_least, std::min(within(permits) - there, SplitsLeft(*job, iteration)));
 }
 
-PartitionCounts::PartitionCounts(const State& state, const IterationState& iteration,
-                                 const protocol::IterationContext& context)
-    : of_iteration_(CountAtWork(iteration, context)), of_all_(state.PartitionsByWorker()) {}
-
 int64_t PartitionCounts::OfIteration(WorkerId worker) const {
-  return CountOf(of_iteration_, worker);
-}
-
-int64_t PartitionCounts::OfAll(WorkerId worker) const {
-  return CountOf(of_all_, worker);
-}
-
-void PartitionCounts::Add(WorkerId worker) {
-  ++of_iteration_[worker.value()];
-  ++of_all_[worker.value()];
+  const auto [count, is_new] = of_iteration_.try_emplace(worker, 0);
+  if (is_new) {
+    for (const PartitionId partition : state_.placed.On(worker, iteration_.id))
+      count->second += context_.partitions[partition.value() - 1].ended ? 0 : 1;
+  }
+  return count->second;
 }
 
 bool MayWaitForOthers(const State& state, const IterationState& iteration) {

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/state/state.h"
@@ -23,20 +23,24 @@ namespace penstock::control {
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
                          absl::Span<const WorkerId> usable);
 
-// The number of partitions of each worker. The constructor counts them. A caller that places
-// several partitions updates the counts with Add() and does not count again, because there may be
-// as many partitions as cores in a cluster.
+// The number of partitions of each worker. Counts the partitions of a worker when it is first asked
+// for that worker, and remembers the number, because many partitions may be placed one after
+// another. REQUIRES: the iteration is neither failed nor cancelled. The arguments must outlive it.
 class PartitionCounts {
  public:
   PartitionCounts(const State& state, const IterationState& iteration,
-                  const protocol::IterationContext& context);
+                  const protocol::IterationContext& context)
+      : state_(state), iteration_(iteration), context_(context) {}
   int64_t OfIteration(WorkerId worker) const;  // without ended partitions
-  int64_t OfAll(WorkerId worker) const;
-  void Add(WorkerId worker);  // adds one partition of the iteration
+  int64_t OfAll(WorkerId worker) const { return state_.PartitionsOn(worker); }
+  // Call it after a partition of the iteration was placed on the worker.
+  void CountAgain(WorkerId worker) { of_iteration_.erase(worker); }
 
  private:
-  std::unordered_map<uint64_t, int32_t> of_iteration_;  // by worker
-  std::unordered_map<uint64_t, int32_t> of_all_;
+  const State& state_;
+  const IterationState& iteration_;
+  const protocol::IterationContext& context_;
+  mutable absl::flat_hash_map<WorkerId, int64_t> of_iteration_;
 };
 
 // The maximum number of an iteration's partitions that a worker gets per permit, if partitions may

@@ -113,6 +113,28 @@ IterationState NewIteration(const IterationCreated& c, const JobTerms& terms) {
 struct Applying {
   State& state;
 
+  // Takes the iteration's partitions out of `placed`, before the iteration ends.
+  void TakeFromWorkers(const IterationState& iteration) const {
+    if (!state.GoesOn(iteration)) return;
+    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+      const WorkerId worker = iteration.record.partitions[p].worker;
+      if (worker) state.placed.Remove(worker, {iteration.id, PartitionId(p + 1)});
+    }
+  }
+
+  // Updates `placed`, before the change.
+  void UpdatePlaced(const IterationState& iteration,
+                    const protocol::IterationChange& change) const {
+    if (!state.GoesOn(iteration)) return;
+    if (std::holds_alternative<protocol::IterationClosed>(change)) TakeFromWorkers(iteration);
+    if (const auto* raised = std::get_if<protocol::PlacementRaised>(&change)) {
+      const WorkerId worker = iteration.record.partition(raised->partition).worker;
+      if (worker) state.placed.Remove(worker, {iteration.id, raised->partition});
+    }
+    if (const auto* assigned = std::get_if<protocol::PartitionAssigned>(&change))
+      state.placed.Add(assigned->worker, {iteration.id, assigned->partition});
+  }
+
   void operator()(const LifeBegun& c) const {
     state.lives.push_back(c.begun);
     if (state.lives.size() > kLivesKept) state.lives.erase(state.lives.begin());
@@ -135,6 +157,8 @@ struct Applying {
     state.jobs.insert_or_assign(c.job.id, c.job);
   }
   void operator()(const JobCancelled& c) const {
+    for (IterationId iteration : state.IterationsOf(c.job))
+      TakeFromWorkers(state.iterations.at(iteration));
     state.jobs.at(c.job).cancelled = true;
     for (IterationId iteration : state.IterationsOf(c.job)) {
       ForgetReplays(state.iterations.at(iteration));
@@ -142,6 +166,7 @@ struct Applying {
   }
   void operator()(const JobRemoved& c) const {
     for (IterationId iteration : state.IterationsOf(c.job)) {
+      TakeFromWorkers(state.iterations.at(iteration));
       state.repetitions.erase({c.job, state.iterations.at(iteration).repetition});
       state.iterations.erase(iteration);
     }
@@ -172,6 +197,7 @@ struct Applying {
   }
   void operator()(const IterationAltered& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);
+    UpdatePlaced(iteration, c.change);
     protocol::Apply(iteration.record, c.change);
     iteration.splits.resize(iteration.record.partitions.size());
     if (const auto* bookmark_added = std::get_if<protocol::BookmarkAdded>(&c.change)) {
@@ -191,6 +217,7 @@ struct Applying {
   }
   void operator()(const IterationFailed& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);
+    TakeFromWorkers(iteration);
     iteration.failure = c.status;
     ForgetReplays(iteration);
   }
@@ -489,10 +516,16 @@ bool State::IsOver(const JobRecord& job) const {
   return all_finished;
 }
 
-int32_t State::PartitionsOn(WorkerId worker) const {
-  const std::unordered_map<uint64_t, int32_t> all = PartitionsByWorker();
-  const auto found = all.find(worker.value());
-  return found == all.end() ? 0 : found->second;
+PlacedPartitions State::ComputePlaced() const {
+  PlacedPartitions computed;
+  for (const auto& [id, iteration] : iterations) {
+    if (!GoesOn(iteration)) continue;
+    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+      const WorkerId worker = iteration.record.partitions[p].worker;
+      if (worker) computed.Add(worker, {id, PartitionId(p + 1)});
+    }
+  }
+  return computed;
 }
 
 std::unordered_map<uint64_t, int32_t> State::PartitionsByWorker() const {

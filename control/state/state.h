@@ -29,6 +29,7 @@
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/worker_messages.h"
 #include "control/state/past_iteration.h"
+#include "control/state/placed_partitions.h"
 
 namespace penstock::control {
 
@@ -242,6 +243,9 @@ struct State {
   std::map<WorkerId, WorkerRecord> workers;
   std::vector<FormerWorker> former_workers;  // the latest that had owners, oldest first
   std::vector<AnswerRecord> answers;         // the latest, oldest first
+  // The partitions that have workers, of the iterations that are neither failed nor cancelled. It
+  // follows from `iterations`; Apply() keeps it.
+  PlacedPartitions placed;
 
   // REQUIRES: Fits(*this, change).
   void Apply(const Change& change);
@@ -277,9 +281,12 @@ struct State {
   }
   // Returns the number of this worker's partitions, over all iterations that are neither failed nor
   // cancelled.
-  int32_t PartitionsOn(WorkerId worker) const;
-  // Returns the same numbers, computed in one pass, for all workers that have partitions. The key
-  // is the value() of the worker's id.
+  int32_t PartitionsOn(WorkerId worker) const { return placed.CountOn(worker); }
+  // Returns what `placed` must be, computed from `iterations`. For a state that was read, and for
+  // tests.
+  PlacedPartitions ComputePlaced() const;
+  // Returns the same numbers as PartitionsOn(), computed in one pass, for all workers that have
+  // partitions. The key is the value() of the worker's id.
   std::unordered_map<uint64_t, int32_t> PartitionsByWorker() const;
 };
 

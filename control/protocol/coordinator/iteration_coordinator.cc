@@ -51,8 +51,21 @@ bool IsServed(const IterationRecord& record, const IterationContext& context, si
 
 }  // namespace
 
+std::vector<PartitionId> PartitionsOf(const IterationRecord& record, WorkerId worker) {
+  std::vector<PartitionId> its;
+  for (size_t p = 0; p < record.partitions.size(); ++p)
+    if (worker && record.partitions[p].worker == worker) its.push_back(PartitionAt(p));
+  return its;
+}
+
 Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& context,
                            WorkerId worker, absl::Span<const HeldPlacement> held) {
+  return OnWorkerRegisters(record, context, worker, PartitionsOf(record, worker), held);
+}
+
+Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& context,
+                           WorkerId worker, absl::Span<const PartitionId> its,
+                           absl::Span<const HeldPlacement> held) {
   DecisionBuilder builder(record, context);
   auto holds = [&](PartitionId partition, Placement placement) {
     return std::any_of(held.begin(), held.end(), [&](const HeldPlacement& h) {
@@ -65,10 +78,10 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
       builder.Emit(Unassign{worker, h.partition, h.placement});
   // The readers of a cross-trainer cache are the same in all partitions of the worker.
   bool names_gone = record.commit_policy == CommitPolicy::kNever;
-  for (size_t p = 0; p < record.partitions.size(); ++p) {
+  for (const PartitionId id : its) {
+    const size_t p = id.value() - 1;
     const PartitionRecord& partition = record.partitions[p];
-    if (partition.worker != worker) continue;
-    if (!holds(PartitionAt(p), partition.placement)) {
+    if (!holds(id, partition.placement)) {
       builder.Raise(p);
       continue;
     }
@@ -79,7 +92,7 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
       if (reader.reads()) {
         if (IsServed(record, context, p, r)) builder.AddToWorker(p, r);
       } else if (names_gone) {
-        builder.Emit(RemoveReader{worker, PartitionAt(p), partition.placement, reader.client});
+        builder.Emit(RemoveReader{worker, id, partition.placement, reader.client});
       }
     }
     names_gone = false;
@@ -88,9 +101,13 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
 }
 
 Decision OnWorkerGone(const IterationRecord& record, IterationContext& context, WorkerId worker) {
+  return OnWorkerGone(record, context, PartitionsOf(record, worker));
+}
+
+Decision OnWorkerGone(const IterationRecord& record, IterationContext& context,
+                      absl::Span<const PartitionId> its) {
   DecisionBuilder builder(record, context);
-  for (size_t p = 0; p < record.partitions.size(); ++p)
-    if (worker && record.partitions[p].worker == worker) builder.Raise(p);
+  for (const PartitionId id : its) builder.Raise(id.value() - 1);
   return std::move(builder).Build();
 }
 

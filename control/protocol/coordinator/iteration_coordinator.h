@@ -158,14 +158,24 @@ Decision OnReaderExpired(const IterationRecord& record, IterationContext& contex
 
 // --- Workers -------------------------------------------------------------------
 
+// Returns the worker's partitions according to the record, ascending; none for no worker. Looks at
+// all partitions, so a caller that has the list passes it to the functions below.
+std::vector<PartitionId> PartitionsOf(const IterationRecord& record, WorkerId worker);
+
 // A worker opens its stream, and names the placements that it holds. Partitions whose assignment
 // never arrived are placed again. Placements that the worker should not hold are unassigned.
+// `its`: the worker's partitions according to the record, ascending.
+Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& context,
+                           WorkerId worker, absl::Span<const PartitionId> its,
+                           absl::Span<const HeldPlacement> held);
 Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& context,
                            WorkerId worker, absl::Span<const HeldPlacement> held);
 // The dispatcher has started. The last actions of the previous dispatcher may be missing in the
 // record.
 Decision OnDispatcherStarts(const IterationRecord& record, IterationContext& context);
-// The worker was declared dead, or drains. All its partitions are placed again.
+// The worker was declared dead, or drains. All its partitions are placed again. `its`: as above.
+Decision OnWorkerGone(const IterationRecord& record, IterationContext& context,
+                      absl::Span<const PartitionId> its);
 Decision OnWorkerGone(const IterationRecord& record, IterationContext& context, WorkerId worker);
 // The partition must move so that the load is balanced.
 Decision OnRelieve(const IterationRecord& record, IterationContext& context, PartitionId partition);

@@ -367,8 +367,21 @@ TEST_F(PolicyTest, SeveralPlacementsKeepTheCountsUpToDate) {
               ChooseWorker(state_, iteration(), PartitionCounts(state_, iteration(), context_),
                            partition, usable_));
     Assign(partition, chosen);
-    counts.Add(chosen);
+    counts.CountAgain(chosen);
   }
+}
+
+TEST_F(PolicyTest, EndedPartitionsCountOnlyAmongAllPartitions) {
+  Make(ShardingPolicy::kOff, 100);
+  AddWorker(1, 1);
+  AddWorker(2, 1);
+  for (uint64_t worker : {1, 1, 1, 2}) Place(worker);
+  context_.partitions[1].ended = 5;
+  const PartitionCounts counts(state_, iteration(), context_);
+  EXPECT_EQ(counts.OfIteration(WorkerId(1)), 2);
+  EXPECT_EQ(counts.OfAll(WorkerId(1)), 3);
+  EXPECT_EQ(counts.OfIteration(WorkerId(2)), 1);
+  EXPECT_EQ(counts.OfIteration(WorkerId(3)), 0);
 }
 
 TEST_F(PolicyTest, NothingIsRelievedWhileAPartitionWaitsOrAReaderIsAway) {

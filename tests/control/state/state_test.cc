@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/state/state.h"
 
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -243,6 +250,97 @@ TEST(State, ChangesOfUnknownThingsDoNotFit) {
           .ok());
   EXPECT_FALSE(Fits(state, IterationAltered{kIteration, p::PartitionOpened{PartitionId(7)}}).ok());
   EXPECT_FALSE(Fits(state, WorkerGone{WorkerId(1)}).ok());
+}
+
+// --- Data that follow from the records ------------------------------------------------
+
+// Makes random changes of the partitions of two jobs with two iterations each.
+class PlacedPartitionsTest : public ::testing::Test {
+ protected:
+  size_t Draw(size_t below) { return random_() % below; }
+
+  void CreateJob(uint64_t id) {
+    auto dataset = std::make_shared<const DatasetRecord>(
+        DatasetRecord{"1000", "definition", {.fingerprint = 5, .plan = {{.count = 100}}}});
+    state_.Apply(JobCreated{{.id = JobId(id), .name = absl::StrCat(id), .dataset = dataset}});
+    for (int64_t repetition : {0, 1}) {
+      state_.Apply(IterationCreated{IterationId(state_.next_iteration), JobId(id), repetition});
+    }
+  }
+  // Applies the change if it fits.
+  void Try(const Change& change) {
+    if (Fits(state_, change).ok()) state_.Apply(change);
+  }
+  void Alter(IterationId id, p::IterationChange change) {
+    Try(IterationAltered{id, std::move(change)});
+  }
+  void ChangeAPartition(const IterationState& iteration) {
+    const IterationId id = iteration.id;
+    const size_t partitions = iteration.record.partitions.size();
+    if (partitions == 0 || Draw(8) == 0)
+      return Alter(id, p::PartitionOpened{PartitionId(partitions + 1)});
+    const PartitionId partition(1 + Draw(partitions));
+    const Placement now = iteration.record.partition(partition).placement;
+    if (Draw(3) > 0) return Alter(id, p::PartitionAssigned{partition, now, WorkerId(1 + Draw(4))});
+    Alter(id, p::PlacementRaised{partition, Placement(now.value() + 1)});
+  }
+  void Step() {
+    if (state_.jobs.size() < 2) CreateJob(state_.next_job);
+    if (state_.iterations.empty()) return Try(JobRemoved{state_.jobs.begin()->first});
+    const auto at = static_cast<ptrdiff_t>(Draw(state_.iterations.size()));
+    const IterationState& iteration = std::next(state_.iterations.begin(), at)->second;
+    switch (Draw(60)) {
+      case 0:
+        return Try(JobRemoved{iteration.job});
+      case 1:
+        return Try(JobCancelled{iteration.job});
+      case 2:
+        return Try(IterationFailed{iteration.id, absl::InternalError("why")});
+      case 3: {
+        p::IterationClosed closed;
+        closed.ends.resize(iteration.record.partitions.size(), 0);
+        return Alter(iteration.id, std::move(closed));
+      }
+      case 4:
+        return Alter(iteration.id, p::IterationReopened{});
+      default:
+        return ChangeAPartition(iteration);
+    }
+  }
+
+  std::mt19937_64 random_;
+  State state_;
+};
+
+TEST_F(PlacedPartitionsTest, AreThoseOfTheRecordsAfterEachChange) {
+  size_t most = 0;
+  for (int step = 0; step < 5'000; ++step) {
+    Step();
+    ASSERT_EQ(state_.placed, state_.ComputePlaced()) << "step " << step;
+    const auto counts = state_.PartitionsByWorker();
+    most = std::max(most, counts.size());
+    for (uint64_t worker = 1; worker <= 4; ++worker) {
+      const auto count = counts.find(worker);
+      ASSERT_EQ(state_.PartitionsOn(WorkerId(worker)), count == counts.end() ? 0 : count->second);
+    }
+  }
+  EXPECT_EQ(most, 4u);
+}
+
+TEST_F(PlacedPartitionsTest, AreFoundByWorkerAndIterationInOrder) {
+  PlacedPartitions placed;
+  const WorkerId worker(1);
+  for (uint64_t partition : {3, 1, 2}) placed.Add(worker, {IterationId(7), PartitionId(partition)});
+  placed.Add(worker, {IterationId(5), PartitionId(9)});
+  placed.Add(WorkerId(2), {IterationId(6), PartitionId(1)});
+  EXPECT_EQ(placed.CountOn(worker), 4);
+  EXPECT_THAT(placed.IterationsOn(worker), ElementsAre(IterationId(5), IterationId(7)));
+  EXPECT_THAT(placed.On(worker, IterationId(7)),
+              ElementsAre(PartitionId(1), PartitionId(2), PartitionId(3)));
+  EXPECT_TRUE(placed.On(worker, IterationId(6)).empty());
+  placed.Remove(worker, {IterationId(5), PartitionId(9)});
+  EXPECT_THAT(placed.IterationsOn(worker), ElementsAre(IterationId(7)));
+  EXPECT_EQ(placed.CountOn(WorkerId(3)), 0);
 }
 
 }  // namespace

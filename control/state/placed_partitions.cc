@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/state/placed_partitions.h"
+
+#include <algorithm>
+
+#include "control/protocol/invariant.h"
+
+namespace penstock::control {
+
+void PlacedPartitions::Add(WorkerId worker, const PartitionKey& partition) {
+  OfWorker& of_worker = workers_[worker];
+  auto& partitions = of_worker.partitions[partition.iteration];
+  const auto at = std::ranges::lower_bound(partitions, partition.partition);
+  PENSTOCK_INVARIANT(at == partitions.end() || *at != partition.partition);
+  partitions.insert(at, partition.partition);
+  ++of_worker.count;
+}
+
+void PlacedPartitions::Remove(WorkerId worker, const PartitionKey& partition) {
+  const auto of_worker = workers_.find(worker);
+  PENSTOCK_INVARIANT(of_worker != workers_.end());
+  const auto of_iteration = of_worker->second.partitions.find(partition.iteration);
+  PENSTOCK_INVARIANT(of_iteration != of_worker->second.partitions.end());
+  auto& partitions = of_iteration->second;
+  const auto at = std::ranges::lower_bound(partitions, partition.partition);
+  PENSTOCK_INVARIANT(at != partitions.end() && *at == partition.partition);
+  partitions.erase(at);
+  if (partitions.empty()) of_worker->second.partitions.erase(of_iteration);
+  if (--of_worker->second.count == 0) workers_.erase(of_worker);
+}
+
+int32_t PlacedPartitions::CountOn(WorkerId worker) const {
+  const auto found = workers_.find(worker);
+  return found == workers_.end() ? 0 : found->second.count;
+}
+
+std::vector<IterationId> PlacedPartitions::IterationsOn(WorkerId worker) const {
+  std::vector<IterationId> iterations;
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return iterations;
+  for (const auto& [iteration, partitions] : found->second.partitions)
+    iterations.push_back(iteration);
+  return iterations;
+}
+
+absl::Span<const PartitionId> PlacedPartitions::On(WorkerId worker, IterationId iteration) const {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return {};
+  const auto of_iteration = found->second.partitions.find(iteration);
+  if (of_iteration == found->second.partitions.end()) return {};
+  return of_iteration->second;
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the partitions of a worker without a search through all partitions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "control/protocol/message_parts.h"
+#include "penstock/ids.h"
+
+namespace penstock::control {
+
+// The partitions that have workers, by worker. A value without locks.
+class PlacedPartitions {
+ public:
+  // REQUIRES: the partition has no worker yet.
+  void Add(WorkerId worker, const PartitionKey& partition);
+  // REQUIRES: the worker has the partition.
+  void Remove(WorkerId worker, const PartitionKey& partition);
+
+  // Returns the number of the worker's partitions.
+  int32_t CountOn(WorkerId worker) const;
+  // Returns the iterations of which the worker has partitions, ascending.
+  std::vector<IterationId> IterationsOn(WorkerId worker) const;
+  // Returns the worker's partitions of the iteration, ascending. Valid until the next change.
+  absl::Span<const PartitionId> On(WorkerId worker, IterationId iteration) const;
+
+  friend bool operator==(const PlacedPartitions&, const PlacedPartitions&) = default;
+
+ private:
+  struct OfWorker {
+    int32_t count = 0;
+    std::map<IterationId, absl::InlinedVector<PartitionId, 4>> partitions;  // none is empty
+    friend bool operator==(const OfWorker&, const OfWorker&) = default;
+  };
+  absl::flat_hash_map<WorkerId, OfWorker> workers_;  // each has a partition
+};
+
+}  // namespace penstock::control
