@@ -31,6 +31,13 @@ constexpr absl::Duration kTrial = absl::Seconds(5);
 // workers.
 constexpr int kTries = 3;
 
+// Compares what the state keeps with what follows from its records.
+void CheckKept(const State& state, const IterationState& iteration) {
+  PENSTOCK_INVARIANT(state.placed == state.ComputePlaced());
+  PENSTOCK_INVARIANT(protocol::Equal(iteration.record.committed_by_any.sets,
+                                     protocol::ComputeCommitted(iteration.record).sets));
+}
+
 }  // namespace
 
 void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
@@ -42,7 +49,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
       placed != placed_.end() && placed->second == now && trials_.empty() && !limited_.contains(id);
   if (nothing_new && !options_.check_kept) return;
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
-  if (options_.check_kept) PENSTOCK_INVARIANT(state_.placed == state_.ComputePlaced());
+  if (options_.check_kept) CheckKept(state_, iteration);
   Place(txn, iteration);
   PENSTOCK_INVARIANT(!nothing_new || InputsOf(txn.GetContext(id)) == now);
   placed_[id] = now;  // if this has changed anything, the next call places again

@@ -219,7 +219,7 @@ void Save(const IterationState& iteration, const protocol::IterationContext& con
   saved.leads = iteration.leads;
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     SavedRepetition::Partition& to = saved.partitions.emplace_back();
-    to.committed_below = protocol::FirstUncommitted(record, PartitionId(p + 1), 0);
+    to.committed_below = protocol::FirstUncommitted(record, PartitionId(p + 1));
     to.bookmarks =
         BookmarksOf(record.partitions[p], to.committed_below, ReceivedBelow(record, context, p));
     if (record.coordinated()) to.committed_below /= record.rounds.consumers;

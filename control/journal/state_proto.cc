@@ -307,6 +307,8 @@ absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
     return absl::DataLossError(absl::StrCat("the snapshot is invalid: ", read.message()));
   }
   state.placed = state.ComputePlaced();
+  for (auto& [id, iteration] : state.iterations)
+    iteration.record.committed_by_any = protocol::ComputeCommitted(iteration.record);
   return state;
 }
 

@@ -27,17 +27,20 @@ void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
   bookmarks.erase(bookmarks.begin() + static_cast<ptrdiff_t>(least));
 }
 
-// Returns the lowest index ≥ `from` that no reader for which counts(reader) is true has committed.
-template <class Counts>
-Index FirstMissingOf(const IterationRecord& record, PartitionId partition, Index from,
-                     const Counts& counts) {
+// Returns the lowest index that no reader without a consumer number has committed.
+Index FirstMissingWithoutConsumers(const IterationRecord& record, PartitionId partition) {
+  Index missing = 0;
   Index before;
   do {
-    before = from;
+    before = missing;
     for (const ReaderRecord& reader : record.readers)
-      if (counts(reader)) from = Of(reader.committed, partition).FirstMissing(from);
-  } while (from != before);
-  return from;
+      if (reader.consumer < 0) missing = Of(reader.committed, partition).FirstMissing(missing);
+  } while (missing != before);
+  return missing;
+}
+
+void AddAll(const ReceivedSets& sets, ReceivedSets& to) {
+  for (size_t p = 0; p < sets.size(); ++p) At(to, PartitionId(p + 1)).Add(sets[p]);
 }
 
 // Returns the client's reader; nullptr if there is none.
@@ -162,15 +165,22 @@ struct Applying {
   }
   void operator()(const ReaderReplaced& c) const {
     ReaderRecord& replaced = reader(c.client);
+    const bool gives_up = !Contains(c.committed, replaced.committed);
     replaced = ReaderRecord{.client = c.client,
                             .incarnation = c.incarnation,
                             .committed = c.committed,
                             .consumer = replaced.consumer,
                             .start = c.start,
                             .fresh = record.coordinated()};
+    if (gives_up) {
+      record.committed_by_any = ComputeCommitted(record);
+    } else if (record.unites_indices()) {
+      AddAll(c.committed, record.committed_by_any.sets);
+    }
   }
   void operator()(const ReaderCommitted& c) const {
     At(reader(c.client).committed, c.partition).Add(c.added);
+    if (record.unites_indices()) At(record.committed_by_any.sets, c.partition).Add(c.added);
   }
   void operator()(const ReaderGone& c) const {
     ReaderRecord& gone = reader(c.client);
@@ -278,8 +288,7 @@ Positions PositionsOf(const IterationRecord& record) {
   if (!record.has_order_consumers()) return positions;
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionId partition(p + 1);
-    const Index missing = FirstMissingOf(
-        record, partition, 0, [](const ReaderRecord& reader) { return reader.consumer < 0; });
+    const Index missing = FirstMissingWithoutConsumers(record, partition);
     const Index lacks = positions.At(partition, missing);
     positions.first = p == 0 ? lacks : std::min(positions.first, lacks);
   }
@@ -330,6 +339,7 @@ IndexSet Together::Indices() && {
 void ForgetHistories(IterationRecord& record) {
   PENSTOCK_INVARIANT(record.finished);
   if (std::exchange(record.forgotten, true)) return;
+  record.committed_by_any = {};
   for (ReaderRecord& reader : record.readers) {
     reader.mark = MarkOf(reader.committed);
     reader.committed = ReceivedSets();  // frees its memory too
@@ -349,18 +359,26 @@ bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const Rece
                           : !Contains(state, reader.committed);
 }
 
+CommittedByAny ComputeCommitted(const IterationRecord& record) {
+  CommittedByAny by_any;
+  if (record.unites_indices())
+    for (const ReaderRecord& reader : record.readers) AddAll(reader.committed, by_any.sets);
+  return by_any;
+}
+
 IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition) {
   if (record.forgotten) return IndexSet::Of(0, record.partition(partition).end.value_or(0));
+  if (record.unites_indices()) return Of(record.committed_by_any.sets, partition);
   Together committed(record, partition);
   for (const ReaderRecord& reader : record.readers)
     committed.Add(reader, Of(reader.committed, partition));
   return std::move(committed).Indices();
 }
 
-Index FirstUncommitted(const IterationRecord& record, PartitionId partition, Index from) {
-  if (record.forgotten || record.coordinated() || record.has_order_consumers())
-    return CommittedIndices(record, partition).FirstMissing(from);
-  return FirstMissingOf(record, partition, from, [](const ReaderRecord&) { return true; });
+Index FirstUncommitted(const IterationRecord& record, PartitionId partition) {
+  if (record.forgotten || !record.unites_indices())
+    return CommittedIndices(record, partition).FirstMissing();
+  return Of(record.committed_by_any.sets, partition).FirstMissing();
 }
 
 IndexSet Owed(const IterationRecord& record, PartitionId partition) {

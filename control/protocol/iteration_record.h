@@ -117,6 +117,12 @@ struct RoundsRecord {
   friend bool operator==(const RoundsRecord&, const RoundsRecord&) = default;
 };
 
+// The elements that any reader has committed. Follows from the readers, so it is not compared.
+struct CommittedByAny {
+  ReceivedSets sets;
+  friend bool operator==(const CommittedByAny&, const CommittedByAny&) { return true; }
+};
+
 struct IterationRecord {
   CommitPolicy commit_policy = CommitPolicy::kOnDelivery;
   bool at_least_once = false;  // rule 3 waits for no reader
@@ -124,9 +130,10 @@ struct IterationRecord {
   int64_t order_consumers = 0;  // consumers of order kDeterministic (positions.h); 0: none
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   ReaderList readers;
-  bool closed = false;     // readers may be notified of the end
-  bool finished = false;   // all is committed or explicitly given up; no change follows
-  bool forgotten = false;  // finished; only marks of the readers' elements are left
+  bool closed = false;              // readers may be notified of the end
+  bool finished = false;            // all is committed or explicitly given up; no change follows
+  bool forgotten = false;           // finished; only marks of the readers' elements are left
+  CommittedByAny committed_by_any;  // kept by Apply(); empty if unites_indices() is false
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
@@ -139,6 +146,8 @@ struct IterationRecord {
   bool shared() const {
     return !coordinated() && !has_order_consumers() && commit_policy != CommitPolicy::kNever;
   }
+  // Returns whether the readers' sets contain indices, and not the rows of consumers.
+  bool unites_indices() const { return !coordinated() && !has_order_consumers(); }
   // Return the end of a partition, and its elements after the whole rows. Until all ends are known,
   // return nullopt and an empty remainder.
   std::optional<Index> EndOf(PartitionId id) const;
@@ -267,10 +276,14 @@ bool HasCommitted(const IterationRecord& record, const ReaderRecord& reader,
 // whether `state` has fewer elements than the reader has committed.
 bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const ReceivedSets& state);
 
+// Returns what `committed_by_any` must be, computed from the readers. For a record that was read,
+// and for tests.
+CommittedByAny ComputeCommitted(const IterationRecord& record);
 // Returns the indices that are committed, by any reader.
 IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition);
-// Returns the lowest index ≥ `from` that is not committed.
-Index FirstUncommitted(const IterationRecord& record, PartitionId partition, Index from);
+// Returns the lowest index that is not committed. Takes the same time for any number of readers, if
+// the readers are not consumers.
+Index FirstUncommitted(const IterationRecord& record, PartitionId partition);
 // Returns the indices of a closed iteration that would have to be delivered again if all readers
 // died now. If there are none in any partition, the iteration is finished.
 IndexSet Owed(const IterationRecord& record, PartitionId partition);

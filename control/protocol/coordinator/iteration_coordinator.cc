@@ -152,12 +152,11 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
   const auto& bookmarks = record.partition(partition).bookmarks;
   if (!bookmarks.empty() && bookmark.index <= bookmarks.back().index)
     return std::move(builder).Build();  // a replay passes an old bookmark again
-  Index& committed_below = context.partitions[partition.value() - 1].committed_below;
-  committed_below = FirstUncommitted(record, partition, committed_below);
   const Index needed = context.broken == Broken::kRetireBelowDelivered
                            ? SkipOf(record, context, partition.value() - 1).FirstMissing()
-                       : record.commit_policy == CommitPolicy::kNever ? bookmark.index
-                                                                      : committed_below;
+                       : record.commit_policy == CommitPolicy::kNever
+                           ? bookmark.index
+                           : FirstUncommitted(record, partition);
   Index below = 0;  // the newest bookmark at or below `needed`
   for (const Bookmark& b : bookmarks)
     if (b.index <= needed) below = std::max(below, b.index);

@@ -50,9 +50,6 @@ struct PartitionContext {
   std::optional<Index> ended;                // the number of elements, once ended under this
                                              // placement
   absl::InlinedVector<AckState, 2> readers;  // parallel to the record's
-  // All indices below this one are committed. This remains true, so searches for an uncommitted
-  // index begin here instead of at 0.
-  Index committed_below = 0;
   // In a coordinated read: the partition's number of elements, once a worker has reached its end.
   // The number depends only on the partition's splits, not on the placement. rows_allowed and
   // remainder_announced describe the last AllowRows or Assign that was sent to the worker.

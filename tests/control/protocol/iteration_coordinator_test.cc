@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <vector>
 
 #include "control/protocol/receiver.h"
@@ -564,6 +565,46 @@ TEST(Readers, AreFoundHoweverManyJoined) {
       ASSERT_EQ(copy.FindReader(ClientId(before)), before - 1);
     ASSERT_EQ(copy.FindReader(ClientId(client + 1)), std::nullopt);
     ASSERT_EQ(copy, record);
+  }
+}
+
+// --- Data that follow from the record ------------------------------------------------
+
+// Readers join, commit, and return with states that contain more, or, as no coordinator allows,
+// less.
+void ChangeReaders(IterationRecord& record, std::mt19937_64& random) {
+  const auto draw = [&](uint64_t below) { return random() % below; };
+  const uint64_t readers = record.readers.size();
+  if (readers == 0 || draw(20) == 0)
+    return Apply(record, ReaderJoined{ClientId(readers + 1), Incarnation(1)});
+  const ReaderRecord& reader = record.readers[draw(readers)];
+  if (draw(5) == 0) {
+    ReaderReplaced replaced{reader.client, Incarnation(2), reader.committed};
+    if (draw(3) == 0) replaced.committed.resize(draw(replaced.committed.size() + 1));
+    if (draw(2) == 0) At(replaced.committed, PartitionId(2)).Add(static_cast<Index>(draw(50)));
+    return Apply(record, replaced);
+  }
+  const auto begin = static_cast<Index>(draw(50));
+  const Index end = begin + 1 + static_cast<Index>(draw(5));
+  Apply(record, ReaderCommitted{reader.client, PartitionId(1 + draw(3)), IndexSet::Of(begin, end)});
+}
+
+TEST(IterationRecord, KeepsTheElementsThatAnyReaderHasCommitted) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    std::mt19937_64 random(seed);
+    IterationRecord record;
+    for (uint64_t p = 1; p <= 3; ++p) Apply(record, PartitionOpened{PartitionId(p)});
+    for (int step = 0; step < 200; ++step) {
+      ChangeReaders(record, random);
+      for (uint64_t p = 1; p <= 3; ++p) {
+        IndexSet committed;
+        for (const ReaderRecord& reader : record.readers)
+          committed.Add(Of(reader.committed, PartitionId(p)));
+        ASSERT_EQ(CommittedIndices(record, PartitionId(p)), committed) << "step " << step;
+        ASSERT_EQ(FirstUncommitted(record, PartitionId(p)), committed.FirstMissing());
+      }
+      ASSERT_TRUE(Equal(record.committed_by_any.sets, ComputeCommitted(record).sets));
+    }
   }
 }
 

@@ -9,6 +9,8 @@ namespace penstock::protocol::schedule {
 
 void Run::Journal(Journaled change) {
   durable_.Apply(change);
+  PENSTOCK_CHECK(
+      Equal(durable_.record.committed_by_any.sets, ComputeCommitted(durable_.record).sets));
   journal_.push_back(std::move(change));
 }
 
