@@ -143,9 +143,13 @@ void PartitionPlacer::RetryLimited(Transaction& txn) {
 void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
   const IterationState& iteration = state_.iterations.at(id);
   if (!state_.GoesOn(iteration) || iteration.record.closed) return;
+  const bool may_move = MayRelieve(state_, iteration, Current().least_permits);
+  if (!may_move && !options_.check_kept) return;
+  const std::vector<PartitionId> relieved =
+      PartitionsToRelieve(state_, iteration, txn.GetContext(id), UsableWorkers(iteration));
+  PENSTOCK_INVARIANT(may_move || relieved.empty());
   bool moves = false;
-  for (PartitionId partition :
-       PartitionsToRelieve(state_, iteration, txn.GetContext(id), UsableWorkers(iteration))) {
+  for (PartitionId partition : relieved) {
     if (failures_.count({id, partition}) > 0) continue;  // placed there because it had failed
     txn.Log("relieved", {{"iteration", absl::StrCat(id.value())},
                          {"partition", absl::StrCat(partition.value())}});
@@ -165,6 +169,7 @@ PartitionPlacer::Usable PartitionPlacer::MakeUsable() const {
     if (worker == nullptr || worker->draining || std::ranges::count(usable.reserved, id) > 0)
       continue;
     usable.workers.push_back(id);
+    usable.least_permits = std::min<int64_t>(usable.least_permits, std::max(worker->permits, 1));
     usable.some_colocated |= !Reads(TargetWorkers::kAuto, /*local=*/false, worker->tags);
   }
   return usable;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -93,6 +94,7 @@ class PartitionPlacer {
     uint64_t worker_changes = 0;
     std::vector<WorkerId> reserved;
     std::vector<WorkerId> workers;
+    int64_t least_permits = std::numeric_limits<int64_t>::max();
     bool some_colocated = false;  // TargetWorkers::kAuto means fewer than all of them
     uint64_t version = 0;         // rises each time it is made; 0: not made yet
   };

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 namespace penstock::control {
 namespace {
@@ -57,6 +59,40 @@ WorkerId HomeOf(const State& state, const IterationState& iteration, PartitionId
     if (record != nullptr && record->place == shard.index) return worker;
   }
   return WorkerId();
+}
+
+// Returns the first worker of `workers` at each place in the dispatcher's list of workers. Empty if
+// the iteration's partitions are not shards, because then no partition has a home.
+std::unordered_map<int64_t, WorkerId> WorkersByPlace(const State& state,
+                                                     const IterationState& iteration,
+                                                     absl::Span<const WorkerId> workers) {
+  std::unordered_map<int64_t, WorkerId> by_place;
+  if (iteration.division.count == 0) return by_place;
+  for (WorkerId worker : workers)
+    if (const WorkerRecord* record = state.FindWorker(worker); record != nullptr)
+      by_place.try_emplace(record->place, worker);
+  return by_place;
+}
+
+// Returns the partitions that are not on the workers of their places; nullopt if no partition has
+// such a worker.
+std::optional<std::vector<PartitionId>> AwayFromHome(const State& state,
+                                                     const IterationState& iteration,
+                                                     const protocol::IterationContext& context,
+                                                     absl::Span<const WorkerId> usable) {
+  const std::unordered_map<int64_t, WorkerId> by_place = WorkersByPlace(state, iteration, usable);
+  if (by_place.empty()) return std::nullopt;
+  std::vector<PartitionId> away;
+  bool placed_by_list = false;
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+    const PartitionId partition(p + 1);
+    const auto home = by_place.find(iteration.ShardOfPartition(partition).index);
+    if (home == by_place.end()) continue;
+    placed_by_list = true;
+    const bool is_home = iteration.record.partitions[p].worker == home->second;
+    if (!is_home && !context.partitions[p].ended) away.push_back(partition);
+  }
+  return placed_by_list ? std::optional(std::move(away)) : std::nullopt;
 }
 
 bool SomeReaderIsAway(const IterationState& iteration, const protocol::IterationContext& context) {
@@ -155,6 +191,12 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
   return chosen;
 }
 
+bool MayRelieve(const State& state, const IterationState& iteration, int64_t least_permits) {
+  const auto partitions = static_cast<int64_t>(iteration.record.partitions.size());
+  if (state.placed.CountOf(iteration.id) < partitions) return false;
+  return iteration.division.count > 0 || state.placed.MostOn(iteration.id) > least_permits;
+}
+
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::IterationContext& context,
                                              absl::Span<const WorkerId> usable) {
@@ -164,16 +206,7 @@ std::vector<PartitionId> PartitionsToRelieve(const State& state, const Iteration
     return {};
   }
   if (SomeReaderIsAway(iteration, context)) return {};
-  std::vector<PartitionId> away;
-  bool placed_by_list = false;
-  for (size_t p = 0; p < partitions.size(); ++p) {
-    const WorkerId home = HomeOf(state, iteration, PartitionId(p + 1), usable);
-    placed_by_list |= bool{home};
-    if (home && partitions[p].worker != home && !context.partitions[p].ended) {
-      away.push_back(PartitionId(p + 1));
-    }
-  }
-  if (placed_by_list) return away;
+  if (auto away = AwayFromHome(state, iteration, context, usable)) return *std::move(away);
   const Counts at_work = CountAtWork(iteration, context);
   std::vector<Load> loads;
   std::unordered_map<uint64_t, size_t> places;  // the key: the worker; the value: its place in
@@ -183,18 +216,22 @@ std::vector<PartitionId> PartitionsToRelieve(const State& state, const Iteration
     loads.push_back({worker, CountOf(at_work, worker), Permits(state, worker)});
   }
   std::vector<PartitionId> relieved;
+  auto to = loads.end();  // the best worker to move a partition to; end(): to be found
   for (size_t p = 0; p < partitions.size(); ++p) {
     if (context.partitions[p].ended) continue;
     const auto place = places.find(partitions[p].worker.value());
     if (place == places.end()) continue;
     Load* from = &loads[place->second];
     if (from->partitions <= from->permits) continue;
-    auto to = std::min_element(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
-      return a.WithOneMore() < b.WithOneMore();
-    });
+    if (to == loads.end()) {
+      to = std::min_element(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
+        return a.WithOneMore() < b.WithOneMore();
+      });
+    }
     if (to->WithOneMore() >= from->PerPermit()) continue;
     --from->partitions;
     ++to->partitions;
+    to = loads.end();
     relieved.push_back(PartitionId(p + 1));
   }
   return relieved;

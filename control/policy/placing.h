@@ -75,6 +75,11 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
 // none while a partition waits for a worker anyway, or while a reader that would have to answer
 // first is disconnected. Ended partitions stay where they are. After these moves, a second call
 // returns none.
+//
+// MayRelieve() returns false if PartitionsToRelieve() would return none because a partition waits,
+// or because no worker has more partitions than permits. Takes constant time. `least_permits`: the
+// lowest number of permits of the usable workers.
+bool MayRelieve(const State& state, const IterationState& iteration, int64_t least_permits);
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::IterationContext& context,
                                              absl::Span<const WorkerId> usable);

@@ -14,6 +14,7 @@ void PlacedPartitions::Add(WorkerId worker, const PartitionKey& partition) {
   PENSTOCK_INVARIANT(at == partitions.end() || *at != partition.partition);
   partitions.insert(at, partition.partition);
   ++of_worker.count;
+  Recount(partition.iteration, partitions.size() - 1, partitions.size());
 }
 
 void PlacedPartitions::Remove(WorkerId worker, const PartitionKey& partition) {
@@ -25,8 +26,30 @@ void PlacedPartitions::Remove(WorkerId worker, const PartitionKey& partition) {
   const auto at = std::ranges::lower_bound(partitions, partition.partition);
   PENSTOCK_INVARIANT(at != partitions.end() && *at == partition.partition);
   partitions.erase(at);
+  Recount(partition.iteration, partitions.size() + 1, partitions.size());
   if (partitions.empty()) of_worker->second.partitions.erase(of_iteration);
   if (--of_worker->second.count == 0) workers_.erase(of_worker);
+}
+
+void PlacedPartitions::Recount(IterationId iteration, size_t before, size_t now) {
+  OfIteration& of_iteration = iterations_[iteration];
+  std::vector<int32_t>& workers = of_iteration.workers;
+  of_iteration.count += now > before ? 1 : -1;
+  if (now > workers.size()) workers.resize(now);
+  if (now > 0) ++workers[now - 1];
+  if (before > 0) --workers[before - 1];
+  while (!workers.empty() && workers.back() == 0) workers.pop_back();
+  if (of_iteration.count == 0) iterations_.erase(iteration);
+}
+
+int64_t PlacedPartitions::CountOf(IterationId iteration) const {
+  const auto found = iterations_.find(iteration);
+  return found == iterations_.end() ? 0 : found->second.count;
+}
+
+int64_t PlacedPartitions::MostOn(IterationId iteration) const {
+  const auto found = iterations_.find(iteration);
+  return found == iterations_.end() ? 0 : static_cast<int64_t>(found->second.workers.size());
 }
 
 int32_t PlacedPartitions::CountOn(WorkerId worker) const {

@@ -2,6 +2,7 @@
 // Finds the partitions of a worker without a search through all partitions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -24,6 +25,10 @@ class PlacedPartitions {
 
   // Returns the number of the worker's partitions.
   int32_t CountOn(WorkerId worker) const;
+  // Returns how many partitions of the iteration have workers.
+  int64_t CountOf(IterationId iteration) const;
+  // Returns the largest number of the iteration's partitions that are on one worker.
+  int64_t MostOn(IterationId iteration) const;
   // Returns the iterations of which the worker has partitions, ascending.
   std::vector<IterationId> IterationsOn(WorkerId worker) const;
   // Returns the worker's partitions of the iteration, ascending. Valid until the next change.
@@ -37,7 +42,18 @@ class PlacedPartitions {
     std::map<IterationId, absl::InlinedVector<PartitionId, 4>> partitions;  // none is empty
     friend bool operator==(const OfWorker&, const OfWorker&) = default;
   };
-  absl::flat_hash_map<WorkerId, OfWorker> workers_;  // each has a partition
+  struct OfIteration {
+    int64_t count = 0;
+    // [n - 1] is the number of workers that have n of the partitions. The last number is not 0.
+    std::vector<int32_t> workers;
+    friend bool operator==(const OfIteration&, const OfIteration&) = default;
+  };
+  // Notes that a worker has `now` of the iteration's partitions, and had one more or one fewer
+  // before.
+  void Recount(IterationId iteration, size_t before, size_t now);
+
+  absl::flat_hash_map<WorkerId, OfWorker> workers_;           // each has a partition
+  absl::flat_hash_map<IterationId, OfIteration> iterations_;  // each has a placed partition
 };
 
 }  // namespace penstock::control

@@ -202,6 +202,22 @@ void OnDisconnect(const IterationRecord& record, IterationContext& context, Clie
   if (auto found = record.FindReader(client)) context.present[*found] = false;
 }
 
+// Notes the placement of the report. A reader that was added to an audience is served once it has
+// answered.
+static void NoteAnswer(DecisionBuilder& builder, const IterationRecord& record,
+                       IterationContext& context, size_t reader, const Report& report) {
+  const size_t p = report.partition.value() - 1;
+  const PartitionRecord& placed = record.partitions[p];
+  Placement& at = context.partitions[p].readers[reader].at;
+  if (report.placement > placed.placement || report.placement <= at) return;
+  at = report.placement;
+  if (placed.collecting()) {
+    if (AllReported(record, context, p)) ++context.placing_changes;
+  } else if (placed.audience && placed.MayServe(reader) && at == placed.placement) {
+    builder.AddToWorker(p, reader);
+  }
+}
+
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Report& report) {
   DecisionBuilder builder(record, context);
@@ -209,16 +225,7 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   if (!found || !record.Has(report.partition) || record.finished) return std::move(builder).Build();
   const ReaderRecord& reader = record.readers[*found];
   AckState& ack = context.partitions[report.partition.value() - 1].readers[*found];
-  const PartitionRecord& placed = record.partition(report.partition);
-  const size_t partition = report.partition.value() - 1;
-  if (report.placement <= placed.placement && report.placement > ack.at) {
-    ack.at = report.placement;
-    if (placed.collecting()) {
-      if (AllReported(record, context, partition)) ++context.placing_changes;
-    } else if (placed.audience && placed.MayServe(*found) && ack.at == placed.placement) {
-      builder.AddToWorker(partition, *found);
-    }
-  }
+  NoteAnswer(builder, record, context, *found, report);
   if (report.whole) {
     ack.reported.clear();
     ack.claimed.clear();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
+#include <random>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -369,6 +371,32 @@ TEST_F(PolicyTest, SeveralPlacementsKeepTheCountsUpToDate) {
     Assign(partition, chosen);
     counts.CountAgain(chosen);
   }
+}
+
+TEST_F(PolicyTest, NothingMayBeRelievedOnlyWhereNothingIs) {
+  std::mt19937_64 random(1);
+  int none = 0;
+  for (int round = 0; round < 500; ++round) {
+    state_ = State();
+    usable_.clear();
+    Make(ShardingPolicy::kOff, 100, false, {}, /*ends=*/false);
+    int least = std::numeric_limits<int>::max();
+    const uint64_t workers = 1 + random() % 4;
+    for (uint64_t id = 1; id <= workers; ++id) {
+      const int permits = 1 + static_cast<int>(random() % 3);
+      AddWorker(id, permits);
+      least = std::min(least, permits);
+    }
+    for (uint64_t n = random() % 9; n > 0; --n) Place(1 + random() % workers);
+    if (random() % 5 == 0) Open();
+    for (auto& partition : context_.partitions)
+      if (random() % 4 == 0) partition.ended = 1;
+    if (MayRelieve(state_, iteration(), least)) continue;
+    ++none;
+    ASSERT_THAT(Relieved(), ElementsAre()) << "round " << round;
+  }
+  EXPECT_GT(none, 50);
+  EXPECT_LT(none, 450);
 }
 
 TEST_F(PolicyTest, EndedPartitionsCountOnlyAmongAllPartitions) {

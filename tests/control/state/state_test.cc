@@ -338,6 +338,12 @@ TEST_F(PlacedPartitionsTest, AreFoundByWorkerAndIterationInOrder) {
   EXPECT_THAT(placed.On(worker, IterationId(7)),
               ElementsAre(PartitionId(1), PartitionId(2), PartitionId(3)));
   EXPECT_TRUE(placed.On(worker, IterationId(6)).empty());
+  placed.Add(WorkerId(2), {IterationId(7), PartitionId(4)});
+  EXPECT_EQ(placed.CountOf(IterationId(7)), 4);
+  EXPECT_EQ(placed.MostOn(IterationId(7)), 3);
+  for (uint64_t partition : {1, 2}) placed.Remove(worker, {IterationId(7), PartitionId(partition)});
+  EXPECT_EQ(placed.MostOn(IterationId(7)), 1);
+  EXPECT_EQ(placed.MostOn(IterationId(4)), 0);
   placed.Remove(worker, {IterationId(5), PartitionId(9)});
   EXPECT_THAT(placed.IterationsOn(worker), ElementsAre(IterationId(7)));
   EXPECT_EQ(placed.CountOn(WorkerId(3)), 0);
