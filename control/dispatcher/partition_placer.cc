@@ -31,6 +31,18 @@ constexpr absl::Duration kTrial = absl::Seconds(5);
 // workers.
 constexpr int kTries = 3;
 
+// Returns the number of partitions that have a worker and have not ended. `context`: may be null.
+int64_t CountAtWork(const protocol::IterationRecord& record,
+                    const protocol::IterationContext* context) {
+  int64_t count = 0;
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const bool ended = record.partitions[p].end.has_value() ||
+                       (context != nullptr && context->partitions[p].ended.has_value());
+    if (record.partitions[p].worker && !ended) ++count;
+  }
+  return count;
+}
+
 // Compares what the state keeps with what follows from its records.
 void CheckKept(const State& state, const IterationState& iteration) {
   PENSTOCK_INVARIANT(state.placed == state.ComputePlaced());
@@ -113,16 +125,22 @@ int64_t PartitionPlacer::RoomInNamespace(const JobRecord& job) const {
         NamespaceOf(state_.jobs.at(iteration.job).name) != NamespaceOf(job.name)) {
       continue;
     }
-    const auto context = shared_.contexts.find(id);
-    for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-      const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-      const bool ended =
-          partition.end.has_value() ||
-          (context != shared_.contexts.end() && context->second.partitions[p].ended.has_value());
-      if (partition.worker && !ended) ++placed;
-    }
+    placed += NumAtWork(iteration);
   }
   return std::max<int64_t>(limit - placed, 0);
+}
+
+int64_t PartitionPlacer::NumAtWork(const IterationState& iteration) const {
+  const auto context = shared_.contexts.find(iteration.id);
+  if (context == shared_.contexts.end()) return CountAtWork(iteration.record, nullptr);
+  const uint64_t changes = context->second.placing_changes;
+  const auto [kept, is_new] = at_work_.try_emplace(iteration.id);
+  if (is_new || kept->second.changes != changes) {
+    kept->second = {changes, CountAtWork(iteration.record, &context->second)};
+  } else if (options_.check_kept) {
+    PENSTOCK_INVARIANT(kept->second.count == CountAtWork(iteration.record, &context->second));
+  }
+  return kept->second.count;
 }
 
 std::string PartitionPlacer::FullNamespace(const JobRecord& job) const {
@@ -266,6 +284,7 @@ void PartitionPlacer::Forget(IterationId iteration) {
   trouble_changes_ += std::erase_if(
       failures_, [&](const auto& entry) { return entry.first.iteration == iteration; });
   placed_.erase(iteration);
+  at_work_.erase(iteration);
 }
 
 bool PartitionPlacer::SomebodyMayRun(const IterationState& iteration,

@@ -33,7 +33,7 @@ class PartitionPlacer {
   //   LinkMonitor::changes()
   // - the iteration's record, the readers' answers and the ends of partitions:
   //   IterationContext::placing_changes. So are the passes that begin or are over
-  //   (Transaction::CountForPlacing). The other splits only become fewer, and then no more
+  //   (CountForPlacing in transaction.cc). The other splits only become fewer, and then no more
   //   partitions are opened than before
   // - the room in the namespace: an iteration that waits for it is in `limited_`, and then each
   //   call places
@@ -126,6 +126,9 @@ class PartitionPlacer {
 
   // Returns how many further partitions of the job's namespace may be placed.
   int64_t RoomInNamespace(const JobRecord& job) const;
+  // Returns how many partitions of the iteration have a worker and have not ended. Counts them only
+  // after IterationContext::placing_changes has changed.
+  int64_t NumAtWork(const IterationState& iteration) const;
 
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
@@ -139,7 +142,12 @@ class PartitionPlacer {
   std::set<IterationId> limited_;  // iterations with partitions that wait for their namespace
   uint64_t trouble_changes_ = 0;   // of `failures_`, `alone_` and `trials_`
   mutable Usable usable_;
-  std::map<IterationId, Inputs> placed_;  // when OpenAndPlace() last began to place
+  struct AtWork {
+    uint64_t changes = 0;  // IterationContext::placing_changes when it was counted
+    int64_t count = 0;
+  };
+  mutable std::map<IterationId, AtWork> at_work_;  // filled by NumAtWork()
+  std::map<IterationId, Inputs> placed_;           // when OpenAndPlace() last began to place
 };
 
 }  // namespace penstock::control

@@ -319,7 +319,7 @@ TEST_F(RandomPlacing, WhatIsKeptIsWhatWouldBeComputed) {
     }
   }
   EXPECT_EQ(Events("invariant_broken"), 0);
-  EXPECT_GT(Events("assigned"), 1000);
+  EXPECT_GT(Events("assigned"), 300);
   EXPECT_GT(Events("relieved"), 0);
   EXPECT_GT(Events("partition_failed"), 0);
 }
