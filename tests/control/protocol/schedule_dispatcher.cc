@@ -3,6 +3,7 @@
 // its restart.
 #include <utility>
 
+#include "penstock/check.h"
 #include "tests/control/protocol/schedule_run.h"
 
 namespace penstock::protocol::schedule {
