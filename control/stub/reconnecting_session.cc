@@ -81,6 +81,13 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     if (session_) session_->Send(std::move(message));
   }
 
+  void BreakOff(absl::Status why) override {
+    MutexLock lock(mu_);
+    if (session_ == nullptr || closed_.has_value()) return;
+    closed_ = std::move(why);
+    changed_.NotifyAll();
+  }
+
   void Stop() override {
     {
       MutexLock lock(mu_);

@@ -52,7 +52,7 @@ struct ReconnectOptions {
 };
 
 // The events of a ReconnectingSession. The methods are called one at a time, in order. They must
-// not block. They may call Send, but not Stop.
+// not block. They may call Send and BreakOff, but not Stop.
 template <class Up, class Down>
 class ReconnectingEvents {
  public:
@@ -87,6 +87,9 @@ class ReconnectingSession {
   // Sends on the present stream. Drops the message while there is no stream. Any thread may call
   // it. Never waits.
   virtual void Send(Up message) = 0;
+  // Ends the present stream as if it had ended with `why`. Events of this stream may still follow
+  // until OnLost. Does nothing while there is no stream. Any thread may call it. Never waits.
+  virtual void BreakOff(absl::Status why) = 0;
   // After Stop() returns, no event is running and none follows. Returns in bounded time. Must not
   // be called from an event.
   virtual void Stop() = 0;

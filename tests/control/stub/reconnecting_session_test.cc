@@ -119,6 +119,19 @@ TEST(KeepOpen, SendsHelloOnEachStream) {
   EXPECT_EQ(events.Wait(2), "lost: broke");
 }
 
+TEST(KeepOpen, AStreamThatIsBrokenOffIsOpenedAgain) {
+  HandNetwork network;
+  Recorded events;
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
+                                                {.first_backoff = kQuick, .max_backoff = kQuick});
+  network.WaitForStream(1);
+  EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{1}));
+  (*session)->BreakOff(absl::AbortedError("a message is missing"));
+  EXPECT_EQ(events.Wait(1), "lost: a message is missing");
+  network.WaitForStream(2);
+  EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{2}));
+}
+
 TEST(KeepOpen, ARefusalIsFinal) {
   HandNetwork network;
   Recorded events;
