@@ -25,6 +25,7 @@ Core::Core(CoreOptions options, std::unique_ptr<Journal> journal)
       lives_(shared_),
       links_(shared_, liveness_),
       consumers_(shared_, liveness_),
+      membership_(shared_),
       placer_(shared_, links_),
       datasets_(shared_),
       jobs_(shared_, lives_),

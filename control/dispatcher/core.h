@@ -24,6 +24,7 @@
 #include "control/dispatcher/link_monitor.h"
 #include "control/dispatcher/liveness.h"
 #include "control/dispatcher/lives.h"
+#include "control/dispatcher/membership_sender.h"
 #include "control/dispatcher/partition_placer.h"
 #include "control/dispatcher/replies.h"
 #include "control/dispatcher/session_manager.h"
@@ -125,6 +126,7 @@ class Core {
   Lives lives_ GUARDED_BY(mu_);
   LinkMonitor links_ GUARDED_BY(mu_);
   ConsumerMonitor consumers_ GUARDED_BY(mu_);
+  MembershipSender membership_ GUARDED_BY(mu_);
   PartitionPlacer placer_ GUARDED_BY(mu_);
   DatasetRegistry datasets_ GUARDED_BY(mu_);
   JobRegistry jobs_ GUARDED_BY(mu_);

@@ -49,8 +49,9 @@ struct ClientPeer {
   ClientId client;
   Incarnation incarnation;
   Incarnation process;
-  int64_t consumer = -1;  // its number in a coordinated read
-  bool at_quota = false;  // according to its last heartbeat
+  int64_t consumer = -1;    // its number in a coordinated read
+  bool at_quota = false;    // according to its last heartbeat
+  uint64_t membership = 0;  // version of the last Membership that it was sent; 0: none yet
 
   // A heartbeat renews the lease only once the journal has stored a record that was appended after
   // the heartbeat arrived. If another dispatcher has taken over the work_dir, this dispatcher
@@ -113,7 +114,6 @@ struct SharedState {
   Workers workers;                            // connected
   uint64_t sequence = 0;                      // of the last record
   uint64_t snapshot_sequence = 0;             // of the last snapshot
-  uint64_t membership_version = 0;            // of the last Membership
   uint64_t worker_changes = 0;                // of the workers' records, since the start
   absl::Time refused = absl::InfinitePast();  // the time of the last event "refused"
   int64_t refused_since = 0;                  // refusals without an event, since then

@@ -29,16 +29,7 @@ constexpr absl::Duration kBetweenRefusals = absl::Seconds(1);
 
 Transaction::~Transaction() {
   if (std::uncaught_exceptions() > exceptions_ && !changes_.empty()) AbortWithoutMemory();
-  for (IterationId id : notified_iterations_) {
-    if (const IterationState* iteration = shared_.state.FindIteration(id)) {
-      SendToSessions(id, MakeMembership(*iteration));
-    }
-  }
-  for (const auto& [id, client] : notified_readers_) {
-    const IterationState* iteration = shared_.state.FindIteration(id);
-    if (iteration != nullptr && notified_iterations_.count(id) == 0)
-      Send(id, client, MakeMembership(*iteration));
-  }
+  membership_.Send(*this);
   Append();
   for (auto& send : pending_replies_) core_.replies_.Add(shared_.sequence, std::move(send));
   lock_.unlock();
@@ -138,8 +129,7 @@ void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
                    ") and ended it; other jobs continue. Please report this, with the journal's "
                    "last records (`penstock journal print`)"));
   shared_.contexts.erase(id);
-  notified_iterations_.erase(id);
-  std::erase_if(notified_readers_, [&](const auto& entry) { return entry.first == id; });
+  membership_.Forget(id);
   if (shared_.state.GoesOn(*iteration)) EndOf(*iteration).Fail(why);
   if (reason != nullptr) *reason = why;
 }
@@ -205,6 +195,14 @@ void Transaction::Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown messa
   WhenDurableWithSequence([writer = peer->writer, message = std::move(message)](
                               const absl::Status& durable, uint64_t sequence) mutable {
     if (durable.ok()) writer->Send(std::move(message), sequence);
+  });
+}
+
+void Transaction::SendShared(const std::shared_ptr<ClientPeer>& peer,
+                             std::shared_ptr<const ClientDown> message) {
+  WhenDurableWithSequence([writer = peer->writer, message = std::move(message)](
+                              const absl::Status& durable, uint64_t sequence) {
+    if (durable.ok()) writer->Send(*message, sequence);
   });
 }
 
@@ -274,11 +272,6 @@ absl::Status Transaction::AuditRefusal(absl::Status status) {
 
 // --- The protocol's messages --------------------------------------------------------
 
-// Returns whether the job's readers share a quota of bytes.
-static bool SharesBytes(const State& state, const IterationState& iteration) {
-  return state.jobs.at(iteration.job).terms.quota.max_bytes_in_flight > 0;
-}
-
 struct Transaction::MessageRouter {
   Transaction& txn;
   const IterationState& iteration;
@@ -302,14 +295,14 @@ struct Transaction::MessageRouter {
   }
 
   void operator()(const protocol::Welcome& m) const {
+    const std::shared_ptr<ClientPeer> peer = PeerOf(m.client, m.incarnation);
+    if (peer == nullptr) return;
     Welcome welcome = WelcomeOf(txn.shared_.state, iteration, m);
     welcome.token = Token();
     welcome.heartbeat_interval = txn.shared_.options.heartbeat_interval;
     welcome.lease = txn.shared_.options.client_timeout;
-    SendToClient(m.client, m.incarnation, std::move(welcome));
-    txn.NotifyMembership(iteration.id, m.client);
-    if (SharesBytes(txn.shared_.state, iteration))
-      txn.NotifyMembership(iteration.id);  // the other shares become smaller
+    txn.Send(peer, std::move(welcome));
+    txn.membership_.OnWelcome(peer);
   }
   void operator()(const protocol::Refused& m) const {
     if (auto peer = PeerOf(m.client, m.incarnation)) txn.Close(peer, ToStatus(m));
@@ -342,13 +335,6 @@ struct Transaction::MessageRouter {
   void operator()(const protocol::Unassign& m) const { txn.Send(m.worker, Unassign{Placed(m)}); }
 };
 
-Membership Transaction::MakeMembership(const IterationState& iteration) {
-  const bool ends_count =
-      !iteration.record.closed && shared_.state.jobs.at(iteration.job).terms.deterministic;
-  return MembershipOf(shared_.state, iteration, ends_count ? &GetContext(iteration.id) : nullptr,
-                      ++shared_.membership_version);
-}
-
 // --- What follows from a decision ----------------------------------------------------
 
 void Transaction::Settle(IterationId iteration, protocol::Decision decision,
@@ -360,20 +346,9 @@ void Transaction::Settle(IterationId iteration, protocol::Decision decision,
 
 void Transaction::Apply(IterationId id, protocol::Decision decision, const MarkedBookmark* marks) {
   const IterationState& iteration = shared_.state.iterations.at(id);
-  const bool shares = SharesBytes(shared_.state, iteration);
   do {
     for (protocol::IterationChange& change : decision.changes) {
-      if (std::holds_alternative<protocol::PartitionOpened>(change) ||
-          std::holds_alternative<protocol::PlacementRaised>(change) ||
-          std::holds_alternative<protocol::PartitionAssigned>(change) ||
-          std::holds_alternative<protocol::IterationClosed>(change) ||
-          std::holds_alternative<protocol::IterationReopened>(change)) {
-        NotifyMembership(id);
-      }
-      if (shares && (std::holds_alternative<protocol::ReaderGone>(change) ||
-                     std::holds_alternative<protocol::ReaderEnded>(change))) {
-        NotifyMembership(id);
-      }
+      membership_.OnChange(iteration, change);
       const auto* bookmark_added = std::get_if<protocol::BookmarkAdded>(&change);
       const PartitionKey partition{
           id, bookmark_added == nullptr ? PartitionId() : bookmark_added->partition};

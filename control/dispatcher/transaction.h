@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +23,11 @@ class ABSL_SCOPED_LOCKABLE Transaction {
  public:
   // `caller`: who caused the event; none for the dispatcher itself.
   explicit Transaction(Core& core, Caller caller = {}) ABSL_EXCLUSIVE_LOCK_FUNCTION(core.mu_)
-      : core_(Begin(core)), caller_(std::move(caller)), lock_(core.mu_), shared_(core.shared_) {}
+      : core_(Begin(core)),
+        caller_(std::move(caller)),
+        lock_(core.mu_),
+        shared_(core.shared_),
+        membership_(core.membership_) {}
   ~Transaction() ABSL_UNLOCK_FUNCTION();  // appends, releases the lock, delivers
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -68,6 +71,9 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   }
   void Send(const std::shared_ptr<ClientPeer>& peer, ClientDown message);
   void Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message);
+  // Like Send(), for a message that several sessions get. It is copied only when it is sent.
+  void SendShared(const std::shared_ptr<ClientPeer>& peer,
+                  std::shared_ptr<const ClientDown> message);
   // Send the message to the session or worker, if it is connected.
   void Send(IterationId iteration, ClientId client, ClientDown message);
   void Send(WorkerId worker, WorkerDown message);
@@ -75,12 +81,8 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   // Send the reason and end the stream.
   void Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason);
   void Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason);
-  // When the transaction ends, the iteration's membership is sent to all its readers, or only to
-  // `client`.
-  void NotifyMembership(IterationId iteration) { notified_iterations_.insert(iteration); }
-  void NotifyMembership(IterationId iteration, ClientId client) {
-    notified_readers_.insert({iteration, client});
-  }
+  // Sends the sessions the changes of the membership of which it is told.
+  MembershipSender& membership() { return membership_; }
   using EventFields = std::vector<std::pair<std::string, std::string>>;
   void Log(std::string name, EventFields fields);
   // Logs an event that changes a job, a dataset, a worker or a right, with the caller's name as
@@ -94,8 +96,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   IterationEnd EndOf(const IterationState& iteration);
 
  private:
-  struct MessageRouter;  // one overload per message of the protocol
-  Membership MakeMembership(const IterationState& iteration);
+  struct MessageRouter;             // one overload per message of the protocol
   static Core& Begin(Core& core) {  // called before the wait for the lock
     ++core.transactions_;
     return core;
@@ -113,11 +114,10 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   IterationId at_work_;  // in Guard(): the iteration last asked for or changed
   MutexLock lock_;       // the analysis does not see that it is held: AssertHeld()
   SharedState& shared_;
+  MembershipSender& membership_;
   std::vector<Change> changes_;
   bool appends_anyway_ = false;
   std::vector<DurableCallback> pending_replies_;
-  std::set<IterationId> notified_iterations_;
-  std::set<std::pair<IterationId, ClientId>> notified_readers_;
   std::vector<Event> log_;
   absl::Status unwritable_;  // the reason for which its record cannot be journaled
 };

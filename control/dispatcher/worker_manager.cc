@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/iteration_end.h"
+#include "control/dispatcher/messages/peer_messages.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/monitoring/counters.h"
@@ -218,8 +219,9 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
                          {"address", hello.address},
                          {"permits", absl::StrCat(record.permits)}});
   }
-  const bool differs = known != nullptr && !(*known == record);  // readers may need to know
-  if (known == nullptr || differs) txn.Apply(WorkerRegistered{std::move(record)});
+  if (known != nullptr && DescriptionOf(*known) != DescriptionOf(record))
+    txn.membership().OnWorkerAltered(hello.worker);
+  if (known == nullptr || !(*known == record)) txn.Apply(WorkerRegistered{std::move(record)});
   txn.Send(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
 
   // Tells the worker to drop placements in iterations that no longer exist. The protocol handles
@@ -241,9 +243,7 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
       protocol::IterationContext& context = txn.GetContext(id);
       txn.Settle(id, protocol::OnWorkerRegisters(iteration.record, context, hello.worker,
                                                  state_.placed.On(hello.worker, id), held[id]));
-      if (iteration.record.closed) return;
-      if (differs) txn.NotifyMembership(id);
-      placer_.Balance(txn, id);
+      if (!iteration.record.closed) placer_.Balance(txn, id);
     });
   }
 }
@@ -289,7 +289,8 @@ void WorkerManager::OnEnded(Transaction& txn, const WorkerPeer& peer, const Ende
     txn.SendToSessions(iteration->id, ReportAtOnce{});
   }
   txn.Settle(iteration->id, std::move(decision));
-  if (state_.jobs.at(iteration->job).terms.deterministic) txn.NotifyMembership(iteration->id);
+  if (state_.jobs.at(iteration->job).terms.deterministic)
+    txn.membership().OnPartitionEnded(iteration->id, ended.of.partition);
   placer_.Balance(txn, iteration->id);
 }
 

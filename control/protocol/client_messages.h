@@ -149,7 +149,9 @@ struct ClientHeartbeatAnswer {
   friend bool operator==(const ClientHeartbeatAnswer&, const ClientHeartbeatAnswer&) = default;
 };
 
-// All partitions and their workers. Sent in full at each change.
+// The partitions of the iteration and their workers: whole after each Welcome, then what has
+// changed. A worker without a partition is not part of it. MembershipView (control/stub) puts the
+// messages together.
 struct Membership {
   struct Partition {
     PartitionId partition;
@@ -167,13 +169,18 @@ struct Membership {
     Incarnation process;
     friend bool operator==(const Worker&, const Worker&) = default;
   };
-  uint64_t version = 0;  // grows within a term
-  std::vector<Partition> partitions;
+  uint64_t version = 0;               // grows within a term
+  std::vector<Partition> partitions;  // in ascending order
+  // All workers that have a partition. In a change: at least the workers of its partitions, and the
+  // workers whose record has changed.
   std::vector<Worker> workers;
   bool closed = false;  // all elements are read: no partition waits for a worker
   // The maximum total size, in bytes, of the elements that this client requests or holds. This is
   // its share of the job's quota; 0: no bound.
   int64_t max_bytes_in_flight = 0;
+  // 0: this is the whole. Otherwise `partitions` and `workers` have only what has changed since
+  // this version, which is the version of the last Membership on this stream.
+  uint64_t since = 0;
   friend bool operator==(const Membership&, const Membership&) = default;
 };
 

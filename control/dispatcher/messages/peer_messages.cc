@@ -63,34 +63,75 @@ Assign AssignOf(const State& state, const IterationState& iteration,
   return to;
 }
 
+Membership::Worker DescriptionOf(const WorkerRecord& worker) {
+  return {worker.id, worker.address, worker.offers, worker.tags, worker.process};
+}
+
+namespace {
+
+class MembershipBuilder {
+ public:
+  MembershipBuilder(const State& state, const IterationState& iteration,
+                    const protocol::IterationContext* context, uint64_t version)
+      : state_(state),
+        record_(iteration.record),
+        terms_(state.jobs.at(iteration.job).terms),
+        context_(context) {
+    message_.version = version;
+    message_.closed = record_.closed;
+    message_.max_bytes_in_flight = ShareOfBytes();
+  }
+
+  void Add(PartitionId id) {
+    const protocol::PartitionRecord& partition = record_.partition(id);
+    message_.partitions.push_back({id, partition.placement, partition.worker});
+    if (terms_.deterministic) {
+      message_.partitions.back().end =
+          record_.closed ? partition.end : context_->partitions[id.value() - 1].ended;
+    }
+    if (partition.worker) workers_.insert(partition.worker);
+  }
+  Membership Build(std::set<WorkerId> workers = {}) && {
+    workers_.merge(workers);
+    for (WorkerId id : workers_) {
+      if (const WorkerRecord* worker = state_.FindWorker(id))
+        message_.workers.push_back(DescriptionOf(*worker));
+    }
+    return std::move(message_);
+  }
+
+ private:
+  int64_t ShareOfBytes() const {
+    const int64_t quota = terms_.quota.max_bytes_in_flight;
+    if (quota == 0) return 0;
+    const int64_t reading = std::count_if(record_.readers.begin(), record_.readers.end(),
+                                          [](const auto& its) { return its.reads(); });
+    return std::max<int64_t>(1, quota / std::max<int64_t>(1, reading));
+  }
+
+  const State& state_;
+  const protocol::IterationRecord& record_;
+  const JobTerms& terms_;
+  const protocol::IterationContext* const context_;
+  Membership message_;
+  std::set<WorkerId> workers_;
+};
+
+}  // namespace
+
 Membership MembershipOf(const State& state, const IterationState& iteration,
                         const protocol::IterationContext* context, uint64_t version) {
-  const auto& readers = iteration.record.readers;
-  const int64_t reading =
-      std::count_if(readers.begin(), readers.end(), [](const auto& its) { return its.reads(); });
-  const int64_t quota = state.jobs.at(iteration.job).terms.quota.max_bytes_in_flight;
-  const int64_t share =
-      quota == 0 ? 0 : std::max<int64_t>(1, quota / std::max<int64_t>(1, reading));
-  Membership membership{
-      .version = version, .closed = iteration.record.closed, .max_bytes_in_flight = share};
-  const bool ordered = state.jobs.at(iteration.job).terms.deterministic;
-  std::set<WorkerId> workers;
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    const protocol::PartitionRecord& partition = iteration.record.partitions[p];
-    membership.partitions.push_back({PartitionId(p + 1), partition.placement, partition.worker});
-    if (ordered) {
-      membership.partitions.back().end =
-          iteration.record.closed ? partition.end : context->partitions[p].ended;
-    }
-    if (partition.worker) workers.insert(partition.worker);
-  }
-  for (WorkerId id : workers) {
-    if (const WorkerRecord* worker = state.FindWorker(id)) {
-      membership.workers.push_back(
-          {id, worker->address, worker->offers, worker->tags, worker->process});
-    }
-  }
-  return membership;
+  MembershipBuilder builder(state, iteration, context, version);
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) builder.Add(PartitionId(p + 1));
+  return std::move(builder).Build();
+}
+
+Membership MembershipChangeOf(const State& state, const IterationState& iteration,
+                              const protocol::IterationContext* context, uint64_t version,
+                              const std::set<PartitionId>& partitions, std::set<WorkerId> workers) {
+  MembershipBuilder builder(state, iteration, context, version);
+  for (PartitionId partition : partitions) builder.Add(partition);
+  return std::move(builder).Build(std::move(workers));
 }
 
 }  // namespace penstock::control

@@ -3,6 +3,8 @@
 // functions. Their one reason to change: the contents of these messages.
 #pragma once
 
+#include <set>
+
 #include "control/protocol/client_messages.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/worker_messages.h"
@@ -18,9 +20,16 @@ Welcome WelcomeOf(const State& state, const IterationState& iteration,
 // Does not set the token.
 Assign AssignOf(const State& state, const IterationState& iteration,
                 const protocol::Assign& assign);
-// `context`: contains the ends of the partitions if the iteration is open and in order
-// kDeterministic; otherwise nullptr.
+// How a Membership describes the worker.
+Membership::Worker DescriptionOf(const WorkerRecord& worker);
+// Returns the whole Membership. `context`: contains the ends of the partitions if the iteration is
+// open and in order kDeterministic; otherwise nullptr.
 Membership MembershipOf(const State& state, const IterationState& iteration,
                         const protocol::IterationContext* context, uint64_t version);
+// Returns a Membership with these partitions, their workers, and these workers, in time that
+// depends on their number alone. Does not set `since`.
+Membership MembershipChangeOf(const State& state, const IterationState& iteration,
+                              const protocol::IterationContext* context, uint64_t version,
+                              const std::set<PartitionId>& partitions, std::set<WorkerId> workers);
 
 }  // namespace penstock::control

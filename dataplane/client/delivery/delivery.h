@@ -84,7 +84,7 @@ class Delivery {
   // --- The dispatcher's messages ---
   virtual void OnConnected() {}  // called before the first report on a new stream
   virtual absl::Status OnWelcome(const control::Welcome&) { return absl::OkStatus(); }
-  virtual void OnMembership(const control::Membership&) {}
+  virtual void OnMembership(const control::Membership&) {}  // the whole, or what has changed
   virtual absl::Status OnAgreed(const control::Agreed&) { return absl::OkStatus(); }
   virtual void OnEnd(const control::End& end) { end_ = end; }
   const std::optional<control::End>& end() const { return end_; }  // nullopt: no end yet

@@ -45,7 +45,9 @@ void SessionParts::SendReport(News news, bool waits) {
 }
 
 bool SessionParts::Owes() const {
-  return dispatcher.commits_states() && !commits.Covers(ledger.Delivered());
+  const std::optional<control::Welcome>& welcome = dispatcher.welcome();
+  return welcome.has_value() && welcome->terms.ack_mode == AckMode::kOnCommit &&
+         !commits.Covers(ledger.Delivered());
 }
 
 bool SessionParts::MayLeave() const {

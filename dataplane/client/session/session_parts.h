@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "control/stub/membership_view.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "dataplane/client/delivery/delivery.h"
@@ -48,6 +49,7 @@ struct SessionParts {
   Condition agent;
 
   DispatcherSession dispatcher GUARDED_BY(mu);
+  control::MembershipView membership GUARDED_BY(mu);
   ReceiveLedger ledger GUARDED_BY(mu);
   CommitTracker commits GUARDED_BY(mu);
   CallTracker calls GUARDED_BY(mu);

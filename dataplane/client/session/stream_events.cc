@@ -12,6 +12,7 @@ namespace penstock::client {
 control::ClientUp StreamEvents::Hello() {
   MutexLock lock(parts_.mu);
   parts_.others.DoubtEnded();
+  parts_.membership.ExpectWhole();
   return parts_.dispatcher.Hello();
 }
 
@@ -68,12 +69,14 @@ void StreamEvents::Handle(const control::ClientHeartbeatAnswer& answer) {
 }
 
 void StreamEvents::Handle(const control::Membership& membership) {
+  const absl::StatusOr<std::vector<WorkerId>> altered = parts_.membership.Apply(membership);
+  if (!altered.ok()) return parts_.dispatcher.BreakOff(altered.status());
   for (const control::Membership::Partition& partition : membership.partitions)
     parts_.ledger.OnNamed(partition.partition);
   const std::optional<control::Welcome>& welcome = parts_.dispatcher.welcome();
   parts_.links.OnMembership(
-      membership, welcome.has_value() ? welcome->terms.target_workers : TargetWorkers::kAuto,
-      link_events_);
+      parts_.membership, *altered,
+      welcome.has_value() ? welcome->terms.target_workers : TargetWorkers::kAuto, link_events_);
   parts_.credits.BoundBytes(membership.max_bytes_in_flight);
   parts_.delivery->OnMembership(membership);
   parts_.WakeAgent();

@@ -2,7 +2,6 @@
 #include "dataplane/client/session/worker_links.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,34 +30,24 @@ WorkerLinks::Link* WorkerLinks::Find(WorkerId worker) {
   return link == links_.end() ? nullptr : &link->second;
 }
 
-void WorkerLinks::OnMembership(const control::Membership& membership, TargetWorkers target,
+void WorkerLinks::OnMembership(const control::MembershipView& membership,
+                               absl::Span<const WorkerId> altered, TargetWorkers target,
                                ReaderEvents& events) {
-  std::set<WorkerId> named;  // workers that partitions are placed on
-  for (const control::Membership::Partition& partition : membership.partitions)
-    named.insert(partition.worker);
-  std::map<WorkerId, const control::Membership::Worker*> placed;
-  for (const control::Membership::Worker& worker : membership.workers) {
-    const bool local = worker.process == control::ThisProcess();
-    if (!control::Reads(target, local, worker.tags)) continue;
-    if (named.contains(worker.worker)) placed[worker.worker] = &worker;
-  }
-  for (auto& [id, link] : links_) {
-    const bool wanted = placed.contains(id);
+  for (const WorkerId id : altered) {
+    const control::Membership::Worker* worker = membership.Find(id);
+    const bool wanted =
+        worker != nullptr &&
+        control::Reads(target, worker->process == control::ThisProcess(), worker->tags);
+    if (!wanted && Find(id) == nullptr) continue;
+    Link& link = links_[id];
+    if (link.reader == nullptr) link.reader = std::make_shared<Reader>(*worker, events);
     if (link.wanted && !wanted) link.unwanted_since = BootTime();
     if (!link.wanted && wanted) link.ForgetFailures();
     link.wanted = wanted;
-    link.placed = named.contains(id);
+    link.placed = membership.IsPlaced(id);
   }
-  for (const auto& [id, worker] : placed) {
-    Link& link = links_[id];
-    if (link.reader == nullptr) link.reader = std::make_shared<Reader>(*worker, events);
-  }
-  // As long as any partition has a worker, elements arrive or soon will.
-  const bool served =
-      membership.closed ||
-      std::any_of(membership.partitions.begin(), membership.partitions.end(),
-                  [](const control::Membership::Partition& its) { return bool{its.worker}; });
-  no_worker_since_ = served ? absl::InfiniteFuture() : std::min(no_worker_since_, BootTime());
+  no_worker_since_ =
+      membership.served() ? absl::InfiniteFuture() : std::min(no_worker_since_, BootTime());
 }
 
 // --- The links' events -----------------------------------------------------------

@@ -16,10 +16,12 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "control/observe/event_log.h"
 #include "control/protocol/client_messages.h"
 #include "control/protocol/heartbeat_counts.h"
 #include "control/protocol/message_parts.h"
+#include "control/stub/membership_view.h"
 #include "dataplane/client/delivery/delivery.h"
 #include "dataplane/client/delivery/received_element.h"
 #include "dataplane/client/session_state/credit_manager.h"
@@ -36,10 +38,11 @@ class WorkerLinks {
   WorkerLinks(const SessionOptions& options, CreditManager& credits)
       : options_(options), credits_(credits) {}
 
-  // Adds links to the workers in `membership` that this client reads. The links' events go to
+  // Adds links to the workers in `membership` that this client reads. `altered`: the workers that
+  // may have become part of it, or have left it, since the last call. The links' events go to
   // `events`, which must outlive the links.
-  void OnMembership(const control::Membership& membership, TargetWorkers target,
-                    ReaderEvents& events);
+  void OnMembership(const control::MembershipView& membership, absl::Span<const WorkerId> altered,
+                    TargetWorkers target, ReaderEvents& events);
 
   // --- The links' events ---
   void OnOpen(WorkerId worker);

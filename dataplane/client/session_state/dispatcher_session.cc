@@ -60,10 +60,6 @@ void DispatcherSession::OnOver(absl::Status reason) {
   reason_ = std::move(reason);
 }
 
-bool DispatcherSession::commits_states() const {
-  return welcome_.has_value() && welcome_->terms.ack_mode == AckMode::kOnCommit;
-}
-
 void DispatcherSession::SendLeave(const IndicesByPartition& delivered) {
   leave_sent_ = true;
   stream_->Send(control::Leave{ToMessage(delivered)});

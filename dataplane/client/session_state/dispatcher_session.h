@@ -31,6 +31,9 @@ class DispatcherSession {
   // Sends `message`, or drops the message while the stream is broken. REQUIRES: Open() has
   // succeeded.
   void Send(control::ClientUp message) { stream_->Send(std::move(message)); }
+  // Makes the session open a new stream, because the messages of the present one do not fit
+  // together. REQUIRES: Open() has succeeded.
+  void BreakOff(absl::Status why) { stream_->BreakOff(std::move(why)); }
   const std::string& address() const { return stub_.address(); }
 
   // --- The stream's events ---
@@ -47,7 +50,6 @@ class DispatcherSession {
 
   bool welcomed() const { return welcomed_; }  // on the present stream
   const std::optional<control::Welcome>& welcome() const { return welcome_; }  // the latest
-  bool commits_states() const;  // only states are committed, according to the latest Welcome
   control::Heard heard() const { return heard_; }
   Lease& lease() { return lease_; }
   bool left() const { return left_; }  // the dispatcher has confirmed the goodbye

@@ -1,36 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-// When readers get the list of workers.
+// When readers get the list of workers and partitions, and which part of it.
+#include <map>
+#include <random>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "control/dispatcher/membership_sender.h"
+#include "control/dispatcher/messages/peer_messages.h"
+#include "control/stub/membership_view.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/core_fixture.h"
 
 namespace penstock::control {
 namespace {
 
+constexpr absl::Duration kGatherTime = MembershipSender::kGatherTime;
+constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);
+
 class MembershipTest : public CoreTest {
  protected:
-  // Worker 1 connects and lists the partitions it holds.
-  void Hello(Worker& worker, const std::string& address, std::vector<PlacedPartition> held = {}) {
+  // A reader that puts the messages together, and answers fences.
+  struct Client {
+    Reader reader;
+    MembershipView view;
+  };
+
+  // A worker connects and lists the partitions it holds.
+  void Hello(Worker& worker, const std::string& address, std::vector<PlacedPartition> held = {},
+             uint64_t id = 1, int32_t permits = 1) {
     if (worker.peer != nullptr) core_->OnClosed(worker.peer);
     worker.peer = core_->OpenWorker(worker.inbox);
-    core_->OnMessage(worker.peer,
-                     WorkerHello{.worker = WorkerId(1), .address = address, .held = held});
+    core_->OnMessage(worker.peer, WorkerHello{.worker = WorkerId(id),
+                                              .address = address,
+                                              .permits = permits,
+                                              .held = std::move(held)});
+  }
+  JobAnswer DynamicJob(JobQuota quota = {}) {
+    return Job("job", Register(1, 10'000), {.mode = ShardingPolicy::kDynamic, .quota = quota});
+  }
+  // Returns the partitions that the worker has.
+  std::vector<PlacedPartition> Held(uint64_t worker) const {
+    std::vector<PlacedPartition> held;
+    for (const auto& [id, iteration] : recovered_.iterations) {
+      for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
+        const protocol::PartitionRecord& partition = iteration.record.partitions[p];
+        if (partition.worker == WorkerId(worker))
+          held.push_back(PlacedBy(recovered_, id, PartitionId(p + 1), partition.placement));
+      }
+    }
+    return held;
+  }
+  static void Drop(Reader& reader) {
+    while (reader.inbox->Take<Membership>()) {
+    }
+  }
+  // Lets the client handle its messages. Returns whether there were any.
+  bool Read(Client& client) {
+    auto& messages = client.reader.inbox->messages;
+    const bool any = !messages.empty();
+    while (!messages.empty()) {
+      const ClientDown message = std::move(messages.front());
+      messages.pop_front();
+      if (std::holds_alternative<Welcome>(message)) {
+        client.view.ExpectWhole();
+      } else if (const auto* membership = std::get_if<Membership>(&message)) {
+        const auto altered = client.view.Apply(*membership);
+        EXPECT_TRUE(altered.ok()) << altered.status();
+      } else if (const auto* fence = std::get_if<Fence>(&message)) {
+        core_->OnMessage(client.reader.peer, FenceAnswer{{.partition = fence->partition,
+                                                          .placement = fence->placement,
+                                                          .delivered = {},
+                                                          .received = {},
+                                                          .whole = true}});
+      }
+    }
+    return any;
   }
 };
+
+// --- When ---------------------------------------------------------------------------
 
 // When each worker's hello sent the whole list to each reader, a large fleet took hours to come
 // back.
 TEST_F(MembershipTest, IsSentOnlyForAHelloThatChangesSomething) {
   Start();
-  const JobAnswer job = Job("job", Register(1), {.mode = ShardingPolicy::kDynamic});
+  const JobAnswer job = DynamicJob();
   Worker worker;
   Hello(worker, "here");
-  const Reader reader = Come(job, 0, 1);
+  Reader reader = Come(job, 0, 1);
   const auto assign = worker.inbox->Take<Assign>();
   ASSERT_TRUE(assign.has_value());
-  while (reader.inbox->Take<Membership>()) {
-  }
+  Drop(reader);
   Hello(worker, "here", {assign->of});
   EXPECT_FALSE(reader.inbox->Take<Membership>().has_value());
   Hello(worker, "elsewhere", {assign->of});
@@ -38,6 +100,228 @@ TEST_F(MembershipTest, IsSentOnlyForAHelloThatChangesSomething) {
   ASSERT_TRUE(membership.has_value());
   ASSERT_EQ(membership->workers.size(), 1u);
   EXPECT_EQ(membership->workers[0].address, "elsewhere");
+  EXPECT_TRUE(membership->partitions.empty());
+}
+
+TEST_F(MembershipTest, IsNotSentForTheHellosAfterARestart) {
+  Start();
+  const JobAnswer job = DynamicJob();
+  Worker first, second;
+  Hello(first, "first", {}, 1);
+  Hello(second, "second", {}, 2);
+  Come(job, 0, 1);
+  ASSERT_EQ(Held(1).size(), 1u);
+  ASSERT_EQ(Held(2).size(), 1u);
+  Reopen();
+  Reader reader = Come(job, 0, 1);
+  const auto whole = reader.inbox->Take<Membership>();
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->since, 0u);
+  EXPECT_EQ(whole->workers.size(), 2u);
+  first.peer = second.peer = nullptr;  // of the earlier core
+  Hello(first, "first", Held(1), 1);
+  Hello(second, "second", Held(2), 2);
+  Pass(2 * kSweepInterval, kSweepInterval);
+  EXPECT_FALSE(reader.inbox->Take<Membership>().has_value());
+}
+
+TEST_F(MembershipTest, ChangesInABurstAreGathered) {
+  Start();
+  const JobAnswer job = DynamicJob();
+  Work(1);
+  Reader reader = Come(job, 0, 1);
+  const auto whole = reader.inbox->Take<Membership>();
+  ASSERT_TRUE(whole.has_value());
+  Work(2);
+  const auto isolated = reader.inbox->Take<Membership>();
+  ASSERT_TRUE(isolated.has_value()) << "an isolated change is not delayed";
+  EXPECT_EQ(isolated->since, whole->version);
+  EXPECT_EQ(isolated->partitions.size(), 1u);
+
+  Work(3);
+  Work(4);
+  now_ += kGatherTime - absl::Milliseconds(1);
+  core_->Sweep();
+  EXPECT_FALSE(reader.inbox->Take<Membership>().has_value());
+  now_ += absl::Milliseconds(1);
+  core_->Sweep();
+  const auto gathered = reader.inbox->Take<Membership>();
+  ASSERT_TRUE(gathered.has_value());
+  EXPECT_EQ(gathered->since, isolated->version);
+  EXPECT_EQ(gathered->partitions.size(), 2u);
+  EXPECT_EQ(gathered->workers.size(), 2u);
+  EXPECT_FALSE(reader.inbox->Take<Membership>().has_value());
+
+  Work(5);
+  now_ += kGatherTime;
+  Register(2);  // any event will do
+  EXPECT_TRUE(reader.inbox->Take<Membership>().has_value());
+}
+
+TEST_F(MembershipTest, ManyNewPartitionsAreNotGathered) {
+  Start();
+  const JobAnswer job = DynamicJob();
+  Work(1);
+  Reader reader = Come(job, 0, 1);
+  Work(2);
+  Drop(reader);
+  Worker large;
+  Hello(large, "large", {}, 3, /*permits=*/600);
+  const auto change = reader.inbox->Take<Membership>();
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->partitions.size(), 600u);
+}
+
+// --- Which part ---------------------------------------------------------------------
+
+TEST_F(MembershipTest, AReaderThatJoinsDuringABurstGetsTheRestOfIt) {
+  Start();
+  const JobAnswer job = DynamicJob();
+  Work(1);
+  Client first{Come(job, 0, 1), {}};
+  Read(first);
+  Work(2);
+  Work(3);  // waits
+  Client second{Come(job, 0, 2), {}};
+  Read(first);
+  Read(second);
+  EXPECT_EQ(first.view.Whole().partitions.size(), 2u);
+  EXPECT_EQ(second.view.Whole().partitions.size(), 3u);
+  Work(4);  // waits too
+  now_ += kGatherTime;
+  core_->Sweep();
+  Read(first);
+  Read(second);
+  EXPECT_EQ(first.view.Whole().partitions.size(), 4u);
+  EXPECT_EQ(second.view.Whole(), first.view.Whole());
+}
+
+TEST_F(MembershipTest, AReaderThatReconnectsGetsTheWhole) {
+  Start();
+  const JobAnswer job = DynamicJob();
+  Work(1);
+  Reader reader = Come(job, 0, 1);
+  Work(2);
+  Drop(reader);
+  core_->OnClosed(reader.peer);
+  Work(3);
+  reader = Come(job, 0, 1);
+  const auto whole = reader.inbox->Take<Membership>();
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(whole->since, 0u);
+  EXPECT_EQ(whole->partitions.size(), 3u);
+  EXPECT_EQ(whole->workers.size(), 3u);
+}
+
+TEST_F(MembershipTest, TheEndOfAPartitionIsSentWithoutTheOthers) {
+  Start();
+  const JobAnswer job =
+      Job("job", Register(1),
+          {.mode = ShardingPolicy::kDynamic, .deterministic = true, .partitions = 2});
+  Worker worker = Work(1);
+  Client client{Come(job, 0, 1), {}};
+  Read(client);
+  const auto assign = worker.inbox->Take<Assign>();
+  ASSERT_TRUE(assign.has_value());
+  core_->OnMessage(worker.peer, Ended{assign->of, 5});
+  std::vector<Membership> changes;
+  for (const ClientDown& message : client.reader.inbox->messages) {
+    if (const auto* change = std::get_if<Membership>(&message)) changes.push_back(*change);
+  }
+  ASSERT_EQ(changes.size(), 1u);
+  ASSERT_EQ(changes[0].partitions.size(), 1u);
+  EXPECT_EQ(changes[0].partitions[0].end, 5);
+  Read(client);
+  core_->OnClosed(client.reader.peer);
+  Client again{Come(job, 0, 1), {}};
+  Read(again);
+  EXPECT_EQ(again.view.Whole(), client.view.Whole());
+}
+
+class RandomMembershipTest : public MembershipTest {
+ protected:
+  void Run(uint32_t seed) {
+    random_draws_.seed(seed);
+    workers_.clear();
+    clients_.clear();
+    gone_.clear();
+    Start({.client_timeout = absl::Hours(1), .worker_timeout = absl::Hours(1)});
+    job_ = DynamicJob({.max_bytes_in_flight = 1000});
+    for (int step = 1; step <= 200 && !HasFailure(); ++step) {
+      Step();
+      ReadAll();
+      if (step % 20 == 0) Compare();
+    }
+  }
+
+ private:
+  uint64_t Draw(uint64_t bound) { return random_draws_() % bound; }
+
+  void Step() {
+    const uint64_t worker = 1 + Draw(6);
+    const uint64_t client = 1 + Draw(4);
+    const std::string address = Draw(2) == 0 ? "here" : "there";
+    switch (Draw(8)) {
+      case 0:  // joins, or restarts and has lost its partitions
+        Hello(workers_[worker], address, {}, worker, static_cast<int32_t>(1 + Draw(3)));
+        break;
+      case 1:
+        if (workers_.contains(worker))
+          Hello(workers_[worker], address, Held(worker), worker, static_cast<int32_t>(1 + Draw(3)));
+        break;
+      case 2:
+        if (!workers_.contains(worker)) break;
+        core_->OnMessage(workers_[worker].peer, WorkerLeave{});
+        core_->OnClosed(workers_[worker].peer);
+        workers_.erase(worker);
+        break;
+      case 3:  // joins, or reconnects
+        if (clients_.contains(client)) core_->OnClosed(clients_[client].reader.peer);
+        clients_[client].reader = Come(job_, 0, client + 10 * gone_[client]);
+        break;
+      case 4:
+        if (!clients_.contains(client) || clients_.size() == 1) break;
+        Go(clients_[client].reader);
+        clients_.erase(client);
+        ++gone_[client];  // nobody uses its id again
+        break;
+      case 5:
+        core_->Sweep();
+        break;
+      default:
+        now_ += absl::Milliseconds(20);
+    }
+  }
+  bool ReadAll() {
+    bool any = false;
+    for (auto& [id, client] : clients_) any |= Read(client);
+    return any;
+  }
+  void Compare() {
+    do {
+      Pass(kSweepInterval, kSweepInterval);
+    } while (ReadAll());
+    const IterationState* iteration = recovered_.FindIteration(job_.job, 0);
+    for (auto& [id, client] : clients_) {
+      ASSERT_NE(iteration, nullptr);
+      const Membership view = client.view.Whole();
+      EXPECT_EQ(view, MembershipOf(recovered_, *iteration, nullptr, view.version));
+      EXPECT_EQ(view.version, clients_.begin()->second.view.Whole().version);
+    }
+  }
+
+  std::mt19937 random_draws_;
+  JobAnswer job_;
+  std::map<uint64_t, Worker> workers_;  // connected
+  std::map<uint64_t, Client> clients_;  // connected
+  std::map<uint64_t, uint64_t> gone_;   // how many of these have left
+};
+
+TEST_F(RandomMembershipTest, TheMessagesAddUpToTheWhole) {
+  for (uint32_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Run(seed);
+  }
 }
 
 }  // namespace

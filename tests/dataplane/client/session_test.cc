@@ -449,6 +449,33 @@ TEST_F(SessionTest, WorkersThatAreGoneAreForgotten) {
   EXPECT_LE(links, 2u);
 }
 
+TEST_F(SessionTest, AChangeOfTheMembershipOpensALinkToTheNewWorker) {
+  Begin();
+  Link();
+  control::Membership change = Membership(Placement(2));
+  change.version = 2;
+  change.since = 1;
+  change.partitions[0].worker = change.workers[0].worker = WorkerId(10);
+  dispatcher_.Say(change);
+  ASSERT_TRUE(Send(Link(1)->link(), 0, Placement(2)).ok());
+  EXPECT_EQ(NextValue(), 0);
+}
+
+TEST_F(SessionTest, AChangeOfAnotherMembershipEndsTheStreamAndTheNextBringsTheWhole) {
+  Begin();
+  auto link = Link();
+  dispatcher_.Say(control::Membership{.version = 3, .since = 2});
+  EXPECT_EQ(dispatcher_.Heard<control::ClientHello>(1).client, ClientId(3));
+  dispatcher_.Say(Welcome());
+  // The version before the break does not count.
+  dispatcher_.Say(control::Membership{.version = 2, .since = 1});
+  dispatcher_.Heard<control::ClientHello>(2);
+  dispatcher_.Say(Welcome());
+  dispatcher_.Say(Membership());
+  ASSERT_TRUE(Send(link->link(), 0).ok());  // the link has stayed
+  EXPECT_EQ(NextValue(), 0);
+}
+
 TEST_F(SessionTest, WithoutAnyWorkerTheCallSaysSoAfterTheTimeout) {
   Begin(std::nullopt, absl::Hours(1), kShortTimeout, false);
   dispatcher_.Say(control::Membership{.version = 1});
