@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/fleet/light_client.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace penstock::bench {
+namespace {
+
+constexpr int kIndexBits = 30;               // a client's range of indices is [n, n + 1) · 2^30
+constexpr uint32_t kElementsPerReport = 10;  // of each partition
+constexpr size_t kPartitionsPerReport = 4;
+constexpr size_t kPartitionsRead = 64;  // partitions from which a client gets elements
+
+}  // namespace
+
+control::ClientHello LightClient::Hello() {
+  welcome_ = false;
+  return {.job = job_.job,
+          .repetition = 0,
+          .client = ClientId(number_),
+          .incarnation = Incarnation(1),
+          .state = std::nullopt,
+          .process = Incarnation(number_ << 32),  // no worker's
+          .token = job_.token,
+          .heard = heard_};
+}
+
+void LightClient::OnMessage(const control::ClientDown& message, uint64_t sequence,
+                            std::vector<control::ClientUp>& answers) {
+  if (const auto* welcome = std::get_if<control::Welcome>(&message)) {
+    OnWelcome(*welcome, answers);
+  } else if (const auto* fence = std::get_if<control::Fence>(&message)) {
+    Partition& partition = PartitionAt(fence->partition);
+    partition.lowest = std::max(partition.lowest, static_cast<uint32_t>(fence->placement.value()));
+    answers.push_back(control::FenceAnswer{
+        {.partition = fence->partition, .placement = Placement(partition.lowest)}});
+  } else if (const auto* beat = std::get_if<control::ClientHeartbeatAnswer>(&message)) {
+    answered_ = beat->counter;
+  } else if (const auto* membership = std::get_if<control::Membership>(&message)) {
+    for (const auto& partition : membership->partitions) PartitionAt(partition.partition);
+    workers_.clear();
+    for (const auto& worker : membership->workers)
+      if (links_ == 0 || workers_.size() < links_) workers_.push_back(worker.worker);
+  } else if (const auto* error = std::get_if<control::SessionError>(&message)) {
+    refused_ = error->status;
+  }
+  heard_.sequence = std::max(heard_.sequence, sequence);
+}
+
+void LightClient::OnWelcome(const control::Welcome& welcome,
+                            std::vector<control::ClientUp>& answers) {
+  heard_ = {welcome.life, 0};
+  lease_ = welcome.lease;
+  welcome_ = true;
+  control::Report report;
+  for (const control::Fence& placed : welcome.placements) {
+    Partition& partition = PartitionAt(placed.partition);
+    partition.lowest = std::max(partition.lowest, static_cast<uint32_t>(placed.placement.value()));
+    report.partitions.push_back({.partition = placed.partition,
+                                 .placement = Placement(partition.lowest),
+                                 .delivered = DeliveredOf(partition),
+                                 .received = {},
+                                 .whole = true});
+  }
+  answers.push_back(std::move(report));
+}
+
+LightClient::Partition& LightClient::PartitionAt(PartitionId partition) {
+  if (partitions_.size() < partition.value()) partitions_.resize(partition.value());
+  return partitions_[partition.value() - 1];
+}
+
+IndexSet LightClient::DeliveredOf(const Partition& partition) const {
+  if (partition.delivered == 0) return {};
+  const auto first = static_cast<Index>(number_ << kIndexBits);
+  return IndexSet::Of(first, first + partition.delivered);
+}
+
+control::ClientHeartbeat LightClient::Beat() {
+  ++beats_;
+  const auto count = static_cast<int64_t>(beats_);
+  control::ClientHeartbeat beat{.counter = beats_};
+  beat.links.reserve(workers_.size());
+  for (const WorkerId worker : workers_) {
+    beat.links.push_back({.worker = worker,
+                          .protocol = "tcp",
+                          .reason = "tcp: another host",
+                          .open = true,
+                          .elements = count * 10,
+                          .bytes = count * 1'000'000,
+                          .credits = 2});
+  }
+  beat.steps = {count * 100, absl::Milliseconds(count * 900), absl::Milliseconds(count * 100)};
+  return beat;
+}
+
+control::Report LightClient::NextReport() {
+  control::Report report;
+  const size_t read = std::min(partitions_.size(), kPartitionsRead);
+  for (size_t i = 0; i < std::min(read, kPartitionsPerReport); ++i) {
+    const size_t turn = (reports_ * kPartitionsPerReport + i) % read;
+    const PartitionId id((number_ * kPartitionsRead + turn) % partitions_.size() + 1);
+    Partition& partition = PartitionAt(id);
+    const auto next =
+        static_cast<Index>(number_ << kIndexBits) + static_cast<Index>(partition.delivered);
+    partition.delivered += kElementsPerReport;
+    report.partitions.push_back({.partition = id,
+                                 .placement = Placement(partition.lowest),
+                                 .delivered = IndexSet::Of(next, next + kElementsPerReport),
+                                 .received = {}});
+  }
+  ++reports_;
+  return report;
+}
+
+}  // namespace penstock::bench
