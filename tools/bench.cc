@@ -140,6 +140,7 @@ void AddBench(CLI::App& app, Chosen& chosen) {
                    "Program that starts the named peer (bench/peers/README.md).")
       ->capture_default_str();
   AddBenchCluster(*command, chosen);
+  AddBenchFleet(*command, chosen);
   AddBenchPage(*command, chosen);
   command->callback([command, given, &chosen] {
     if (!command->get_subcommands().empty()) return;
@@ -168,6 +169,7 @@ void AddBench(CLI::App& app, Chosen& chosen) {
   });
 
   AddBenchRanks(app, chosen);
+  AddBenchFleetLoad(app, chosen);
   CLI::App* trainer = app.add_subcommand("bench-trainer", "A trainer of the bench.")->group("");
   trainer->callback([&chosen] {
     chosen.run = [&chosen] {

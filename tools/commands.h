@@ -35,6 +35,8 @@ void AddSoak(CLI::App& app, Chosen& chosen);
 void AddBenchProgram(CLI::App& app, Chosen& chosen);    // in penstock: runs penstock-bench
 void AddBench(CLI::App& app, Chosen& chosen);           // in penstock-bench, with its processes
 void AddBenchCluster(CLI::App& bench, Chosen& chosen);  // a subcommand of `bench`
+void AddBenchFleet(CLI::App& bench, Chosen& chosen);    // a subcommand of `bench`
+void AddBenchFleetLoad(CLI::App& app, Chosen& chosen);  // the process that it starts
 void AddBenchRanks(CLI::App& app, Chosen& chosen);      // the processes that it starts
 void AddSimulate(CLI::App& app, Chosen& chosen);        // in penstock: runs penstock-simulate
 void AddDoctor(CLI::App& app, Chosen& chosen);

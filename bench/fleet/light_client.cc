@@ -36,8 +36,6 @@ void LightClient::OnMessage(const control::ClientDown& message, uint64_t sequenc
     partition.lowest = std::max(partition.lowest, static_cast<uint32_t>(fence->placement.value()));
     answers.push_back(control::FenceAnswer{
         {.partition = fence->partition, .placement = Placement(partition.lowest)}});
-  } else if (const auto* beat = std::get_if<control::ClientHeartbeatAnswer>(&message)) {
-    answered_ = beat->counter;
   } else if (const auto* membership = std::get_if<control::Membership>(&message)) {
     for (const auto& partition : membership->partitions) PartitionAt(partition.partition);
     workers_.clear();
@@ -52,7 +50,7 @@ void LightClient::OnMessage(const control::ClientDown& message, uint64_t sequenc
 void LightClient::OnWelcome(const control::Welcome& welcome,
                             std::vector<control::ClientUp>& answers) {
   heard_ = {welcome.life, 0};
-  lease_ = welcome.lease;
+  interval_ = welcome.heartbeat_interval;
   welcome_ = true;
   control::Report report;
   for (const control::Fence& placed : welcome.placements) {
@@ -94,6 +92,11 @@ control::ClientHeartbeat LightClient::Beat() {
   }
   beat.steps = {count * 100, absl::Milliseconds(count * 900), absl::Milliseconds(count * 100)};
   return beat;
+}
+
+std::optional<control::ClientUp> LightClient::Progress() {
+  if (partitions_.empty()) return std::nullopt;
+  return NextReport();
 }
 
 control::Report LightClient::NextReport() {

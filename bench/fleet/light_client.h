@@ -4,6 +4,7 @@
 // made: each client has a range of indices of its own in each partition.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -28,17 +29,19 @@ class LightClient {
   void OnMessage(const control::ClientDown& message, uint64_t sequence,
                  std::vector<control::ClientUp>& answers);
   control::ClientHeartbeat Beat();
+  // The stream broke.
+  void OnLost() { welcome_ = false; }
+  // Returns a message of a client that reads: a report; nullopt if it knows no partition.
+  std::optional<control::ClientUp> Progress();
   // Reports elements of a few partitions as delivered. REQUIRES: has_partitions().
   control::Report NextReport();
 
   uint64_t number() const { return number_; }
   bool welcome() const { return welcome_; }
   bool has_partitions() const { return !partitions_.empty(); }
-  uint64_t beats() const { return beats_; }
-  // The number of the latest heartbeat that the dispatcher has answered.
-  uint64_t answered() const { return answered_; }
-  // How long its lease lasts from the heartbeat answered(); zero before the first welcome.
-  absl::Duration lease() const { return lease_; }
+  // As in LightWorker.
+  uint64_t term() const { return heard_.life.term.value(); }
+  absl::Duration interval() const { return interval_; }
   // Not OK: the dispatcher refused the client, for example because it had declared it dead.
   const absl::Status& refused() const { return refused_; }
 
@@ -57,9 +60,8 @@ class LightClient {
   std::vector<Partition> partitions_;
   std::vector<WorkerId> workers_;  // of the links
   control::Heard heard_;
-  absl::Duration lease_;
+  absl::Duration interval_;
   uint64_t beats_ = 0;
-  uint64_t answered_ = 0;
   uint64_t reports_ = 0;
   bool welcome_ = false;
   absl::Status refused_;

@@ -23,14 +23,12 @@ bool SamePartition(const control::PlacedPartition& a, const control::PlacedParti
 control::WorkerHello LightWorker::Hello() {
   welcome_ = false;
   control::WorkerHello hello{.worker = WorkerId(number_),
-                             .address = absl::StrCat("worker", number_, ".fleet:5051"),
+                             .address = address_,
                              .permits = permits_,
                              .process = Incarnation(number_),
                              .heard = heard_};
-  hello.offers = {{.protocol = "grpc", .address = hello.address, .preference = 2},
-                  {.protocol = "tcp",
-                   .address = absl::StrCat("worker", number_, ".fleet:5052"),
-                   .preference = 1}};
+  hello.offers = {{.protocol = "grpc", .address = address_, .preference = 2},
+                  {.protocol = "tcp", .address = address_, .preference = 1}};
   for (const Held& held : held_) hello.held.push_back(held.of);
   return hello;
 }
@@ -40,6 +38,7 @@ void LightWorker::OnMessage(const control::WorkerDown& message, uint64_t sequenc
   if (const auto* welcome = std::get_if<control::WorkerWelcome>(&message)) {
     if (heard_.life.journal != welcome->life.journal) held_.clear();
     heard_ = {welcome->life, 0};
+    interval_ = welcome->heartbeat_interval;
     welcome_ = true;
     for (Held& held : held_)  // sent again, as by Tasks::SayAgain()
       if (held.marked) answers.push_back(BookmarkOf(held));
@@ -47,8 +46,6 @@ void LightWorker::OnMessage(const control::WorkerDown& message, uint64_t sequenc
     Take(*assign);
   } else if (const auto* unassign = std::get_if<control::Unassign>(&message)) {
     Drop(unassign->of);
-  } else if (const auto* beat = std::get_if<control::WorkerHeartbeatAnswer>(&message)) {
-    answered_ = beat->counter;
   } else if (std::holds_alternative<control::Drained>(message)) {
     drained_ = true;
   } else if (const auto* refused = std::get_if<control::WorkerRefused>(&message)) {
@@ -95,6 +92,11 @@ control::WorkerHeartbeat LightWorker::Beat() {
 control::Bookmark LightWorker::BookmarkOf(Held& held) {
   held.marked = true;
   return {held.of, held.bookmark, std::string(kPositionBytes, 'b'), {}};
+}
+
+std::optional<control::WorkerUp> LightWorker::Progress() {
+  if (held_.empty()) return std::nullopt;
+  return NextBookmark(marked_++);
 }
 
 control::Bookmark LightWorker::NextBookmark(size_t place) {

@@ -210,7 +210,9 @@ class Fleet {
   void Join() {
     const uint64_t number = ++last_worker_;
     workers_[number] =
-        std::make_shared<Worker>(LightWorker(number, kPermits), sent_, worker_answers_);
+        std::make_shared<Worker>(
+            LightWorker(number, kPermits, absl::StrCat("worker", number, ".fleet:5051")), sent_,
+            worker_answers_);
     Reconnect(*workers_[number]);
   }
   void JoinClient() {

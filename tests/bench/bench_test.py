@@ -272,6 +272,23 @@ class Bench(unittest.TestCase):
         self.assertGreater(tcp["ratio"], 0)
         self.assertEqual(len(windows), 2)
 
+    def test_a_fleet_goes_through_all_phases_without_a_false_death(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "fleet.jsonl")
+            code, out, err = run("fleet", "--sizes", "10,20", "--window", "0.5", "--events", "2", "--json", str(file))
+            self.assertEqual(code, 0, err)
+            _, small, large = [json.loads(line) for line in file.read_text().splitlines()]
+        self.assertIn("exponent by workers", out)
+        for size, workers in ((small, 10), (large, 20)):
+            self.assertNotIn("stopped", size)
+            self.assertEqual((size["workers"], size["clients"]), (workers, workers // 10))
+            values = {figure["name"]: figure["value"] for figure in size["figures"]}
+            self.assertEqual(values["false deaths in all"], 0)
+            for name in ("restart: all present", "restart: peak memory", "steady: CPU", "steady: client heartbeat p99",
+                         "GetStatus, the first page", "bytes to clients, restart"):
+                self.assertGreater(values[name], 0, name)
+            self.assertLessEqual({"a worker's loss", "a worker's join", "a worker's move", "a client's join"}, values.keys())
+
     def test_a_flag_that_makes_no_sense_is_refused_in_words(self):
         for args, words in ((("T9",), "there are T1, "), (("--protocol", "pigeon"), "'pigeon' is not in this build"),
                             (("--size", "3"), "--size must be from"), (("--json", "/nowhere/x"), "cannot write"),
