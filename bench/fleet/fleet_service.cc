@@ -49,17 +49,15 @@ absl::StatusOr<Json> Parse(const std::string& line) {
   return answer;
 }
 
-// Lets this process and those that it starts have as many descriptors as the system allows. The
-// dispatcher needs one for each peer.
-absl::Status AllowDescriptors(int peers) {
+// The processes that this one starts have the same limit of descriptors, and the dispatcher needs
+// one for each peer.
+absl::Status CheckDescriptors(int peers) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::ErrnoToStatus(errno, "getrlimit");
-  limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::ErrnoToStatus(errno, "setrlimit");
   const auto needed = static_cast<rlim_t>(peers) + kOtherDescriptors;
-  if (limit.rlim_max >= needed) return absl::OkStatus();
+  if (limit.rlim_cur >= needed) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("a process may have ", limit.rlim_max, " descriptors; ", peers,
+      absl::StrCat("a process may have ", limit.rlim_cur, " descriptors; ", peers,
                    " workers and clients need ", needed, " (ulimit -Hn)"));
 }
 
@@ -73,7 +71,7 @@ std::string TextOf(const FleetService::State& state) {
 absl::StatusOr<std::unique_ptr<FleetService>> FleetService::Start(const FleetOptions& options,
                                                                   int peers) {
   const int loads = (peers + options.peers_per_process - 1) / options.peers_per_process;
-  RETURN_IF_ERROR(AllowDescriptors(peers));
+  RETURN_IF_ERROR(CheckDescriptors(peers));
   ASSIGN_OR_RETURN(Scratch scratch, Scratch::Make());
   std::unique_ptr<FleetService> service(new FleetService(options, std::move(scratch)));
   RETURN_IF_ERROR(service->StartDispatcher());

@@ -64,11 +64,11 @@ class FleetRun {
       return state.workers == workers_ && state.clients == clients_;
     });
   }
-  // Adds the bytes to clients since the last call, divided by `by`.
-  absl::Status AddBytes(const std::string& of, double by) {
+  // Adds the bytes to clients since the last call.
+  absl::Status AddBytes(const std::string& of) {
     ASSIGN_OR_RETURN(const FleetService::Taken taken, service_->Take());
     Add(absl::StrCat("bytes to clients, ", of), "MB",
-        static_cast<double>(taken.client_bytes) / 1e6 / by);
+        static_cast<double>(taken.client_bytes) / 1e6);
     return absl::OkStatus();
   }
 
@@ -84,7 +84,7 @@ class FleetRun {
     RETURN_IF_ERROR(service_->StartClients(1, clients_, job_));
     RETURN_IF_ERROR(AwaitRest());
     Add("start: all placed", "s", SecondsSince(began));
-    return AddBytes("start", 1);
+    return AddBytes("start");
   }
   absl::Status MakeJob() {
     control::DatasetSummary summary;
@@ -118,7 +118,7 @@ class FleetRun {
     absl::SleepFor(kBeforeSteady);
     Add("restart: peak memory", "GB", static_cast<double>(service_->dispatcher_peak_bytes()) / 1e9,
         4);
-    RETURN_IF_ERROR(AddBytes("restart", 1));
+    RETURN_IF_ERROR(AddBytes("restart"));
     Add("restart: false deaths", "", static_cast<double>(service_->Deaths()), 0);
     return absl::OkStatus();
   }
@@ -136,8 +136,8 @@ class FleetRun {
     Add("steady: worker heartbeat p99", "ms", QuantileMs(taken.worker_beats, 0.99), 10);
     Add("steady: client heartbeat p50", "ms", QuantileMs(taken.client_beats, 0.5));
     Add("steady: client heartbeat p99", "ms", QuantileMs(taken.client_beats, 0.99), 10);
-    Add("bytes to clients, steady, a second", "MB",
-        static_cast<double>(taken.client_bytes) / 1e6 / seconds);
+    steady_mb_per_s_ = static_cast<double>(taken.client_bytes) / 1e6 / seconds;
+    Add("bytes to clients, steady, a second", "MB", steady_mb_per_s_);
     return absl::OkStatus();
   }
 
@@ -162,8 +162,8 @@ class FleetRun {
     return AddCall("GetStatus, all pages", -1, [&] { return stub.GetStatus({}).status(); });
   }
 
-  // Adds the CPU time of one of `count` events, without that of the steady state. `event(i)`
-  // begins the i-th one.
+  // Adds the CPU time and the bytes of one of `count` events, without those of the steady state.
+  // `event(i)` begins the i-th one.
   absl::Status AddEvents(const std::string& name, double bar, int count,
                          absl::FunctionRef<absl::Status(int)> event,
                          absl::FunctionRef<absl::Status()> await) {
@@ -176,9 +176,13 @@ class FleetRun {
     }
     RETURN_IF_ERROR(await());
     absl::SleepFor(kAfterEvents);
-    const double used = service_->dispatcher_cpu_s() - cpu - share_ * SecondsSince(began);
+    ASSIGN_OR_RETURN(const FleetService::Taken taken, service_->Take());
+    const double seconds = SecondsSince(began);
+    const double used = service_->dispatcher_cpu_s() - cpu - share_ * seconds;
+    const double mb = static_cast<double>(taken.client_bytes) / 1e6 - steady_mb_per_s_ * seconds;
     Add(name, "ms of CPU", std::max(0.0, used) / count * 1e3, bar);
-    return AddBytes(name, count);
+    Add(absl::StrCat("bytes to clients, ", name), "MB", std::max(0.0, mb) / count);
+    return absl::OkStatus();
   }
   // The workers with the highest numbers are lost and drained: partitions move to the lowest ones
   // first, so no partition loses its worker twice.
@@ -220,6 +224,7 @@ class FleetRun {
   const int64_t partitions_;
   const int events_;
   double share_ = 0;  // of a core, in the steady state
+  double steady_mb_per_s_ = 0;
 };
 
 }  // namespace
