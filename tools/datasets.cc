@@ -17,12 +17,16 @@ struct DatasetsArguments {
   DispatcherCall call;
   std::string dataset_id;
   std::string name_space;
+  bool all = false;
 };
 
 absl::Status ListDatasets(const DatasetsArguments& given) {
   ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
   ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}, given.name_space));
+                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}},
+                                   {.name_space = given.name_space,
+                                    .parts = {control::StatusPart::kDatasets},
+                                    .rows = given.all ? 0 : kRowsShown}));
   std::fputs(ReportDatasets(status).c_str(), stdout);
   return absl::OkStatus();
 }
@@ -52,10 +56,11 @@ void AddDatasets(CLI::App& app, Chosen& chosen) {
       "unregister train-v2");
 
   auto listed = std::make_shared<DatasetsArguments>();
-  CLI::App* list = datasets->add_subcommand("list", "List all registered datasets, one a line.");
+  CLI::App* list = datasets->add_subcommand("list", "List registered datasets, one a line.");
   AddOptions(*list, SettingsOf(listed->call));
   list->add_option("--namespace", listed->name_space,
                    "Namespace of the datasets to list; the default is all.");
+  list->add_flag("--all", listed->all, kAllRowsHelp);
   list->callback([listed, &chosen] { chosen.run = [listed] { return ListDatasets(*listed); }; });
 
   auto explained = std::make_shared<DatasetsArguments>();

@@ -18,18 +18,23 @@ struct JobsArguments {
   DispatcherCall call;
   std::string job;  // name, with its namespace unless that is "default", or id
   std::string name_space;
+  bool all = false;
 };
 
 absl::Status ListJobs(control::DispatcherStub& stub, const JobsArguments& given) {
   ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub.GetStatus({.timeout = given.call.timeout, .stop = {}}, given.name_space));
+                   stub.GetStatus({.timeout = given.call.timeout, .stop = {}},
+                                  {.name_space = given.name_space,
+                                   .parts = {control::StatusPart::kJobs},
+                                   .rows = given.all ? 0 : kRowsShown}));
   std::fputs(ReportJobs(status).c_str(), stdout);
   return absl::OkStatus();
 }
 
 absl::Status Show(control::DispatcherStub& stub, const JobsArguments& given) {
   ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub.GetStatus({.timeout = given.call.timeout, .stop = {}}));
+                   stub.GetStatus({.timeout = given.call.timeout, .stop = {}},
+                                  {.parts = {control::StatusPart::kPartitions}, .job = given.job}));
   for (const control::JobStatus& job : status.jobs) {
     if (job.name != given.job && absl::StrCat(job.job.value()) != given.job) continue;
     std::fputs(ReportPartitions(job).c_str(), stdout);
@@ -60,6 +65,7 @@ CLI::App* AddJobAction(CLI::App& jobs, Chosen& chosen, const char* name, const c
   } else {
     command->add_option("--namespace", given->name_space,
                         "Namespace of the jobs to list; the default is all.");
+    command->add_flag("--all", given->all, kAllRowsHelp);
   }
   command->callback([given, &chosen, action] {
     chosen.run = [given, action]() -> absl::Status {
@@ -93,7 +99,7 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
       "             readers left now, other readers would get them\n"
       "  SLOWED BY  limits of its quota that the job has reached\n"
       "  WAITS FOR  worker, reader or consumer that the latest pass waits for");
-  AddJobAction(*jobs, chosen, "list", "List all jobs, one a line.", ListJobs, false);
+  AddJobAction(*jobs, chosen, "list", "List jobs, one a line.", ListJobs, false);
   AddJobAction(*jobs, chosen, "show", "Show the partitions of one job.", Show, true);
   AddJobAction(*jobs, chosen, "cancel", "End a job. Its readers get Cancelled.", Cancel, true);
   AddJobAction(*jobs, chosen, "remove", "Forget a finished or cancelled job and its name.", Remove,

@@ -15,12 +15,15 @@ namespace {
 struct LinksArguments {
   DispatcherCall call;
   bool json = false;
+  bool all = false;
 };
 
 absl::Status PrintLinks(const LinksArguments& given) {
   ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
   ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
+                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}},
+                                   {.parts = {control::StatusPart::kLinks},
+                                    .rows = given.all || given.json ? 0 : kRowsShown}));
   std::fputs((given.json ? LinksAsJson(status) : ReportLinks(status)).c_str(), stdout);
   return absl::OkStatus();
 }
@@ -42,7 +45,9 @@ void AddLinks(CLI::App& app, Chosen& chosen) {
       "  penstock links --dispatcher-address head:5050\n"
       "  penstock links --json | jq '.[] | select(.protocol != \"ucx\")'");
   AddOptions(*command, SettingsOf(given->call));
-  command->add_flag("--json", given->json, "Print one JSON array instead of a table.");
+  command->add_flag("--json", given->json,
+                    "Print one JSON array, of all links, instead of a table.");
+  command->add_flag("--all", given->all, kAllRowsHelp);
   command->callback([given, &chosen] { chosen.run = [given] { return PrintLinks(*given); }; });
 }
 

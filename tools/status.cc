@@ -17,12 +17,18 @@ namespace {
 struct StatusArguments {
   DispatcherCall call;
   std::string name_space;
+  bool all = false;
 };
 
 absl::Status PrintStatus(const StatusArguments& given) {
   ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
-  ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}, given.name_space));
+  ASSIGN_OR_RETURN(
+      const control::DispatcherStatus status,
+      stub->GetStatus({.timeout = given.call.timeout, .stop = {}},
+                      {.name_space = given.name_space,
+                       .parts = {control::StatusPart::kWorkers, control::StatusPart::kJobs,
+                                 control::StatusPart::kDatasets},
+                       .rows = given.all ? 0 : kRowsShown}));
   const std::string text =
       absl::StrCat(ReportOverview(status), "\n", ReportWorkers(status), "\n", ReportJobs(status),
                    "\n", ReportFeeds(status), "\n", ReportDatasets(status));
@@ -42,6 +48,7 @@ void AddStatus(CLI::App& app, Chosen& chosen) {
   AddOptions(*command, SettingsOf(given->call));
   command->add_option("--namespace", given->name_space,
                       "Namespace of the jobs and datasets to show; the default is all.");
+  command->add_flag("--all", given->all, kAllRowsHelp);
   command->callback([given, &chosen] { chosen.run = [given] { return PrintStatus(*given); }; });
 }
 

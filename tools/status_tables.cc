@@ -57,6 +57,12 @@ std::string NameOf(control::JobPhase phase) {
   return absl::StrCat(static_cast<int>(phase));
 }
 
+// The line below a table with `shown` of `all` rows; empty if the table has all.
+std::string More(size_t shown, int64_t all) {
+  const int64_t more = all - static_cast<int64_t>(shown);
+  return more <= 0 ? "" : absl::StrCat(more, " more: use --all\n");
+}
+
 std::string CountOf(Cardinality cardinality) {
   if (cardinality == kUnknown) return "unknown";
   if (cardinality == kInfinite) return "infinite";
@@ -66,13 +72,13 @@ std::string CountOf(Cardinality cardinality) {
 }  // namespace
 
 std::string ReportOverview(const control::DispatcherStatus& status) {
-  return absl::StrCat("release ", OrDash(status.release), ", term ", status.term.value(),
-                      ", journal ", status.journal, " at ", status.journal_sequence,
-                      status.wanted_workers > 0
-                          ? absl::StrCat(", ", status.workers.size(), " workers of ",
-                                         status.wanted_workers, " wanted")
-                          : "",
-                      "\n");
+  return absl::StrCat(
+      "release ", OrDash(status.release), ", term ", status.term.value(), ", journal ",
+      status.journal, " at ", status.journal_sequence,
+      status.wanted_workers > 0
+          ? absl::StrCat(", ", status.num_workers, " workers of ", status.wanted_workers, " wanted")
+          : "",
+      "\n");
 }
 
 std::string ReportWorkers(const control::DispatcherStatus& status) {
@@ -85,7 +91,8 @@ std::string ReportWorkers(const control::DispatcherStatus& status) {
                                       : "ready",
                     absl::FormatDuration(absl::Trunc(worker.silent_for, absl::Milliseconds(100)))});
   }
-  return FormatTable({"WORKER", "ID", "PERMITS", "PARTITIONS", "STATE", "SILENT"}, rows);
+  return FormatTable({"WORKER", "ID", "PERMITS", "PARTITIONS", "STATE", "SILENT"}, rows) +
+         More(rows.size(), status.num_workers);
 }
 
 std::string ReportJobs(const control::DispatcherStatus& status) {
@@ -98,10 +105,8 @@ std::string ReportJobs(const control::DispatcherStatus& status) {
       waits_for = iteration.waits_for;
       readers = iteration.readers.size();
       if (!iteration.owed.empty()) owed = iteration.owed;
-      for (const control::PartitionStatus& partition : iteration.partitions) {
-        received += partition.received;
-        committed += partition.committed;
-      }
+      received += iteration.received;
+      committed += iteration.committed;
     }
     rows.push_back(
         {absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode), NameOf(job.phase),
@@ -112,9 +117,10 @@ std::string ReportJobs(const control::DispatcherStatus& status) {
          DurationOrDash(job.goes_in), OrDash(job.owner)});
   }
   return FormatTable(
-      {"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "RECEIVED", "COMMITTED",
-       "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN", "OWNER"},
-      rows);
+             {"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "RECEIVED",
+              "COMMITTED", "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN", "OWNER"},
+             rows) +
+         More(rows.size(), status.num_jobs);
 }
 
 std::string ReportDatasets(const control::DispatcherStatus& status) {
@@ -125,7 +131,9 @@ std::string ReportDatasets(const control::DispatcherStatus& status) {
                     DurationOrDash(dataset.goes_in), OrDash(dataset.owner), dataset.spec_text});
   }
   return FormatTable(
-      {"DATASET", "FINGERPRINT", "CARDINALITY", "BYTES", "JOBS", "GOES IN", "OWNER", "SPEC"}, rows);
+             {"DATASET", "FINGERPRINT", "CARDINALITY", "BYTES", "JOBS", "GOES IN", "OWNER", "SPEC"},
+             rows) +
+         More(rows.size(), status.num_datasets);
 }
 
 std::string ReportPartitions(const control::JobStatus& job) {
@@ -233,7 +241,8 @@ std::string ReportLinks(const control::DispatcherStatus& status) {
   }
   return FormatTable({"JOB", "CLIENT", "WORKER", "PROTOCOL", "STATE", "ELEMENTS", "GB",
                       "ELEMENTS/S", "GB/S", "CREDITS", "IN PLACE", "REASON"},
-                     rows);
+                     rows) +
+         More(rows.size(), status.num_links);
 }
 
 std::string LinksAsJson(const control::DispatcherStatus& status) {

@@ -2,6 +2,7 @@
 // A dispatcher's status as text.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
@@ -9,6 +10,11 @@
 
 namespace penstock::tools {
 
+// The number of rows of a table that commands show without --all.
+inline constexpr int64_t kRowsShown = 100;
+inline constexpr char kAllRowsHelp[] = "Show all rows of each table; the default is the first 100.";
+
+// A table that does not show everything ends with a line such as "150 more: use --all".
 std::string ReportOverview(const control::DispatcherStatus& status);
 std::string ReportWorkers(const control::DispatcherStatus& status);
 std::string ReportJobs(const control::DispatcherStatus& status);

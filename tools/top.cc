@@ -24,6 +24,7 @@ struct TopArguments {
   DispatcherCall call;
   absl::Duration interval = absl::Seconds(1);
   bool once = false;
+  bool all = false;
 };
 
 std::string Report(control::DispatcherStatus status, const control::DispatcherStatus* before,
@@ -39,10 +40,14 @@ std::string Report(control::DispatcherStatus status, const control::DispatcherSt
 absl::Status RunTop(const TopArguments& given) {
   ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
   const control::CallOptions call{.timeout = given.call.timeout, .stop = {}};
+  const control::StatusQuery query{
+      .parts = {control::StatusPart::kWorkers, control::StatusPart::kJobs,
+                control::StatusPart::kLinks},
+      .rows = given.all ? 0 : kRowsShown};
   std::optional<control::DispatcherStatus> before;
   absl::Time looked;
   while (true) {
-    ASSIGN_OR_RETURN(control::DispatcherStatus status, stub->GetStatus(call));
+    ASSIGN_OR_RETURN(control::DispatcherStatus status, stub->GetStatus(call, query));
     const absl::Time now = absl::Now();
     const std::string page =
         absl::StrCat(given.once ? "" : kFromTheTop,
@@ -63,13 +68,16 @@ void AddTop(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "top", "Watch workers, jobs and links, and the workers for which steps wait.");
   command->footer(
-      "Redraws its tables at every interval, the busiest links first. Ctrl-C ends it.\n\n"
+      "Redraws its tables at every interval, the busiest links first. Ctrl-C ends it. Without "
+      "--all,\n"
+      "it shows the first 100 workers, jobs and links of the service.\n\n"
       "  penstock top --dispatcher-address head:5050\n"
       "  penstock top --once");
   std::vector<Setting> settings = SettingsOf(given->call);
   settings.push_back({"interval-ms", &given->interval, "Milliseconds between two updates."});
   AddOptions(*command, std::move(settings));
   command->add_flag("--once", given->once, "Print the tables once, without clearing the screen.");
+  command->add_flag("--all", given->all, kAllRowsHelp);
   command->callback([given, &chosen] { chosen.run = [given] { return RunTop(*given); }; });
 }
 

@@ -111,7 +111,8 @@ std::string WorkAsJson(const control::DispatcherStatus& status, const std::strin
 absl::Status PrintTrace(const TraceArguments& given) {
   ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(given.call.address, given.call.tls));
   ASSIGN_OR_RETURN(const control::DispatcherStatus status,
-                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}}));
+                   stub->GetStatus({.timeout = given.call.timeout, .stop = {}},
+                                   {.parts = {control::StatusPart::kWork}}));
   const auto as_text = given.json ? WorkAsJson : ReportWork;
   std::fputs(as_text(status, given.dataset_id).c_str(), stdout);
   return absl::OkStatus();

@@ -28,6 +28,7 @@ class LinkMonitor {
   void OnStall() { down_.clear(); }
 
   std::vector<LinkStatus> Of(const SessionKey& key) const { return links_.Of(key); }
+  size_t NumOf(const SessionKey& key) const { return links_.NumOf(key); }
   // Returns the workers that partitions of the iteration avoid because a reader cannot reach them.
   std::set<WorkerId> Unreached(IterationId iteration) const;
 

@@ -38,6 +38,7 @@ void SessionManager::OnReports(Transaction& txn, const ClientPeer& peer,
     }
     protocol::Decision one = protocol::OnReport(iteration.record, txn.GetContext(iteration.id),
                                                 peer.client, peer.incarnation, of);
+    txn.counts().Reported(iteration.id, iteration.record, peer.client, peer.incarnation, of);
     std::move(one.changes.begin(), one.changes.end(), std::back_inserter(decision.changes));
     std::move(one.messages.begin(), one.messages.end(), std::back_inserter(decision.messages));
   }

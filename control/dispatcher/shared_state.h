@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "control/dispatcher/core_options.h"
+#include "control/dispatcher/monitoring/element_counts.h"
 #include "control/dispatcher/stream_writer.h"
 #include "control/protocol/client_messages.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
@@ -110,6 +111,7 @@ struct SharedState {
   State state;                           // only Transaction::Apply() changes it, once recovered
   JobTokens tokens;                      // constant once recovered
   std::map<IterationId, protocol::IterationContext> contexts;
+  ElementCounts counts;                       // for the status
   Sessions sessions;                          // connected
   Workers workers;                            // connected
   uint64_t sequence = 0;                      // of the last record

@@ -167,6 +167,14 @@ void Transaction::Apply(Change change) {
   shared_.state.Apply(change);
   CountForPlacing(shared_, change, passes);
   changes_.push_back(std::move(change));
+  const Change& applied = changes_.back();
+  if (const auto* altered = std::get_if<IterationAltered>(&applied)) {
+    shared_.counts.Changed(altered->iteration,
+                           shared_.state.iterations.at(altered->iteration).record, altered->change);
+  } else if (std::holds_alternative<IterationFailed>(applied) ||
+             std::holds_alternative<IterationRetired>(applied)) {
+    shared_.counts.Forget(IterationOf(applied));
+  }
 }
 
 protocol::IterationContext& Transaction::GetContext(IterationId iteration) {

@@ -56,6 +56,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
               const MarkedBookmark* marks = nullptr);
   // Returns the context of the iteration, and makes it if it does not exist yet.
   protocol::IterationContext& GetContext(IterationId iteration);
+  ElementCounts& counts() { return shared_.counts; }
 
   // --- Sending ---
 

@@ -9,6 +9,8 @@ namespace penstock::control {
 
 template <>
 inline constexpr JobPhase kLast<JobPhase> = JobPhase::kCancelled;
+template <>
+inline constexpr StatusPart kLast<StatusPart> = StatusPart::kWork;
 
 // The time until removal; an infinite time is absent in the message.
 #define WIRE_GOES_IN()                                                 \
@@ -30,7 +32,7 @@ WIRE_PAIR(DatasetStatus, wire::DatasetStatus) {
 WIRE_STRUCT(PartitionStatus, wire::PartitionStatus, partition, placement, worker, ended, elements,
             splits_given, received, committed, waits_for);
 WIRE_STRUCT(IterationStatus, wire::IterationStatus, iteration, repetition, closed, finished,
-            readers, partitions, owed, waits_for);
+            readers, partitions, num_partitions, received, committed, owed, waits_for);
 WIRE_STRUCT(JobFeed, wire::JobFeed, wanted_per_s, worker_per_s, busy, workers);
 WIRE_PAIR(JobStatus, wire::JobStatus) {
   WIRE_FIELDS(job, name, run_id, dataset_id, terms, seed, phase, iterations, earlier_iterations,
@@ -46,10 +48,10 @@ WIRE_STRUCT(LinkStatus, wire::LinkStatus, client, iteration, job, worker, counts
             bytes_per_s);
 WIRE_STRUCT(WorkStatus, wire::WorkStatus, worker, address, work);
 WIRE_STRUCT(DispatcherStatus, wire::DispatcherStatus, term, version, release, journal,
-            journal_sequence, datasets, jobs, workers, links, work, wanted_workers,
-            next_page_token);
+            journal_sequence, datasets, jobs, workers, links, work, wanted_workers, next_page_token,
+            num_workers, num_jobs, num_links, num_datasets);
 WIRE_PAIR(StatusRequest, wire::StatusRequest) {
-  WIRE_FIELDS(name_space, page_size, page_token);
+  WIRE_FIELDS(name_space, page_size, page_token, parts, job);
   coder.Require(value.page_size >= 0, "page_size is negative");
 }
 

@@ -45,8 +45,12 @@ struct IterationStatus {
   bool closed = false;    // clients see the end
   bool finished = false;  // all elements are committed
   std::vector<Reader> readers;
-  std::vector<PartitionStatus> partitions;
-  std::string owed;  // the elements that no client has; empty: none
+  std::vector<PartitionStatus> partitions;  // of the page
+  // Of all partitions.
+  int64_t num_partitions = 0;
+  int64_t received = 0;
+  int64_t committed = 0;
+  std::string owed;  // the elements that no client has, at most a hundred runs; empty: none
   // The consumers for which the rounds of a coordinated read, or the readers of order
   // kDeterministic, wait; empty: none.
   std::string waits_for;
@@ -72,8 +76,9 @@ struct JobStatus {
   uint64_t seed = 0;
   JobPhase phase = JobPhase::kActive;
   std::vector<IterationStatus> iterations;  // without the earlier iterations
-  // The number of finished iterations to which nobody is connected any more, except the last
-  // hundred, and the number of their elements.
+  // The number of finished iterations to which nobody is connected any more and that are not
+  // listed, and the number of their elements. With partitions, the last hundred are listed; without
+  // them, the last one, unless a later iteration is listed.
   int64_t earlier_iterations = 0;
   int64_t earlier_elements = 0;
   std::string slowed_by;  // the quota that slows the job down; empty: none
@@ -125,6 +130,12 @@ struct DispatcherStatus {
   std::vector<WorkStatus> work;   // of the workers that are connected
   int64_t wanted_workers = 0;     // to keep the trainers of all jobs fed; 0: no estimate
   std::string next_page_token;    // for the next StatusRequest; empty: this is the last page
+  // On all pages together. Only the first page has these numbers, and only of the parts that were
+  // asked for.
+  int64_t num_workers = 0;
+  int64_t num_jobs = 0;
+  int64_t num_links = 0;
+  int64_t num_datasets = 0;
 };
 
 }  // namespace penstock::control

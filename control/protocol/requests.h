@@ -97,12 +97,28 @@ struct JobAnswer {
   friend bool operator==(const JobAnswer&, const JobAnswer&) = default;
 };
 
-// A request for a page of DispatcherStatus. The first page also has everything that is not about
-// single jobs or datasets. The links of a job are on the page of the job.
+// The parts of DispatcherStatus, in the order of their pages. The items of a part are in the order
+// of their ids.
+enum class StatusPart : uint8_t {
+  kWorkers = 0,
+  kJobs = 1,        // with their iterations; earlier ones are only summed up
+  kPartitions = 2,  // of all jobs, with the iterations to which they belong, past ones too
+  kLinks = 3,
+  kDatasets = 4,
+  kWork = 5,  // the work of one worker is one item
+};
+
+// A request for a page of DispatcherStatus.
 struct StatusRequest {
   std::string name_space;  // only its jobs and datasets; empty: all that the caller may see
-  int64_t page_size = 0;   // the maximum number of jobs and datasets; 0: all
-  std::string page_token;  // next_page_token of the previous page; empty: the first page
+  int64_t page_size = 0;   // the maximum number of items; 0, or more than kMostOnPage: kMostOnPage
+  // next_page_token of the previous page; empty: the first page. It names the next item by its id,
+  // so whatever comes or goes between two pages, no item that stays is left out or listed twice.
+  std::string page_token = {};
+  std::vector<StatusPart> parts = {};  // only these; empty: all
+  std::string job = {};  // only this job, its partitions and its links; a name or a number
 };
+// The dispatcher lists this many items within a fraction of a heartbeat.
+inline constexpr int64_t kMostOnPage = 1000;
 
 }  // namespace penstock::control

@@ -14,6 +14,7 @@
 #include "control/protocol/message_parts.h"
 #include "control/protocol/requests.h"
 #include "control/protocol/saved_reading.h"
+#include "control/protocol/status_pages.h"
 #include "control/protocol/worker_messages.h"
 #include "control/stub/session.h"
 #include "penstock/tls.h"
@@ -88,10 +89,10 @@ class DispatcherStub {
   // Returns a page of the status. InvalidArgument for a page_token that no answer contained.
   virtual absl::StatusOr<DispatcherStatus> GetStatusPage(const StatusRequest& request,
                                                          CallOptions options) = 0;
-  // Returns the whole status, for people: datasets, jobs, workers and links; `name_space`: only
-  // its jobs and datasets. Gets the pages one by one, so the dispatcher may change in between.
+  // Returns the status, for people; without a query, all of it. Gets the pages one by one, so the
+  // dispatcher may change in between. InvalidArgument and PermissionDenied of the dispatcher.
   absl::StatusOr<DispatcherStatus> GetStatus(const CallOptions& options,
-                                             const std::string& name_space = "");
+                                             const StatusQuery& query = {});
 
   // Open a stream. `events` must outlive the session. Prefer the two functions below.
   virtual std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) = 0;

@@ -73,4 +73,9 @@ std::vector<LinkStatus> Links::Of(const Key& key) const {
   return links;
 }
 
+size_t Links::NumOf(const Key& key) const {
+  const auto found = sessions_.find(key);
+  return found == sessions_.end() ? 0 : found->second.last.counts.size();
+}
+
 }  // namespace penstock::control

@@ -31,6 +31,7 @@ class Links {
   // Returns one entry per link of the session, in which `job` and `worker` are not set; empty for
   // an unknown session.
   std::vector<LinkStatus> Of(const Key& key) const;
+  size_t NumOf(const Key& key) const;  // of entries
 
  private:
   struct Word {

@@ -18,6 +18,7 @@
 #include "control/observe/page_server.h"
 #include "control/policy/worker_list.h"
 #include "control/protocol/host_port.h"
+#include "control/protocol/status_pages.h"
 #include "control/settings/server_settings.h"
 #include "control/sync/clock.h"
 #include "control/sync/condition.h"
@@ -210,6 +211,15 @@ class Server final : public DispatchServer {
   std::string RenderStatus(const std::string& viewer) const {
     const absl::StatusOr<control::Caller> caller = access_.CallerOf(*listener_, viewer);
     if (!caller.ok()) return absl::StrCat(caller.status().message(), "\n");
+    const absl::StatusOr<control::DispatcherStatus> status = control::CollectStatus(
+        control::StatusPageQuery(),
+        [&](const control::StatusRequest& request) { return AskForStatus(request, *caller); });
+    return status.ok() ? control::StatusPage(*status)
+                       : absl::StrCat(status.status().ToString(), "\n");
+  }
+
+  absl::StatusOr<control::DispatcherStatus> AskForStatus(const control::StatusRequest& request,
+                                                         const control::Caller& caller) const {
     struct Reply {
       Mutex mu;
       Condition arrived;
@@ -221,14 +231,13 @@ class Server final : public DispatchServer {
       reply->status = std::move(status);
       reply->arrived.NotifyAll();
     };
-    core_->GetStatus({}, set, *caller);
+    core_->GetStatus(request, set, caller);
     MutexLock lock(reply->mu);
     if (!reply->arrived.WaitFor(lock, kStatusPatience,
                                 [&]() REQUIRES(reply->mu) { return reply->status.has_value(); })) {
-      return "the journal does not answer\n";
+      return absl::DeadlineExceededError("the journal does not answer");
     }
-    const absl::StatusOr<control::DispatcherStatus>& now = *reply->status;
-    return now.ok() ? control::StatusPage(*now) : absl::StrCat(now.status().ToString(), "\n");
+    return *reply->status;
   }
 
   absl::Status StartThreads() {

@@ -44,17 +44,16 @@ std::string GoesIn(absl::Duration time) {
 Rows JobsOf(const DispatcherStatus& status) {
   Rows rows;
   for (const JobStatus& job : status.jobs) {
-    size_t readers = 0, partitions = 0;
+    size_t readers = 0;
+    int64_t partitions = 0;
     int64_t received = job.earlier_elements, committed = job.earlier_elements;
     std::string waits_for;
     for (const IterationStatus& iteration : job.iterations) {
       waits_for = iteration.waits_for;
       readers = iteration.readers.size();
-      partitions = iteration.partitions.size();
-      for (const PartitionStatus& partition : iteration.partitions) {
-        received += partition.received;
-        committed += partition.committed;
-      }
+      partitions = iteration.num_partitions;
+      received += iteration.received;
+      committed += iteration.committed;
     }
     rows.push_back(
         {job.name, PhaseName(job.phase), job.dataset_id,
@@ -120,7 +119,20 @@ Rows DatasetsOf(const DispatcherStatus& status) {
   return rows;
 }
 
+// The line below a table that shows `shown` of `all` rows; empty if it shows all.
+std::string More(size_t shown, int64_t all, const char* command) {
+  const int64_t more = all - static_cast<int64_t>(shown);
+  if (more <= 0) return "";
+  return absl::StrCat("<p>", more, " more: <code>penstock ", command, " --all</code></p>\n");
+}
+
 }  // namespace
+
+StatusQuery StatusPageQuery() {
+  return {
+      .parts = {StatusPart::kWorkers, StatusPart::kJobs, StatusPart::kLinks, StatusPart::kDatasets},
+      .rows = 100};
+}
 
 std::string StatusPage(const DispatcherStatus& status) {
   return HtmlPage(
@@ -128,16 +140,18 @@ std::string StatusPage(const DispatcherStatus& status) {
       absl::StrCat(
           "<p>release ", status.release, " · term ", status.term.value(), " · journal at record ",
           status.journal_sequence,
-          status.wanted_workers > 0 ? absl::StrCat(" · ", status.workers.size(), " workers of ",
+          status.wanted_workers > 0 ? absl::StrCat(" · ", status.num_workers, " workers of ",
                                                    status.wanted_workers, " wanted")
                                     : "",
           "</p>\n",
           HtmlTable("Workers", {"worker", "state", "partitions", "permits", "silent for"},
                     WorkersOf(status)),
+          More(status.workers.size(), status.num_workers, "status"),
           HtmlTable("Jobs",
                     {"job", "phase", "dataset", "iterations", "readers", "partitions", "received",
                      "committed", "waits for", "goes in"},
                     JobsOf(status)),
+          More(status.jobs.size(), status.num_jobs, "jobs list"),
           "<p>received: elements that readers have, returned by Next() or received for it · "
           "committed: of "
           "them, those in a trainer's history for good · waits for: what the latest pass needs "
@@ -154,8 +168,10 @@ std::string StatusPage(const DispatcherStatus& status) {
                     {"job", "client", "worker", "protocol", "state", "elements/s", "MB/s",
                      "elements", "credits", "why this protocol"},
                     LinksOf(status)),
+          More(status.links.size(), status.num_links, "links"),
           HtmlTable("Datasets", {"dataset", "fingerprint", "bytes", "elements", "jobs", "goes in"},
-                    DatasetsOf(status))));
+                    DatasetsOf(status)),
+          More(status.datasets.size(), status.num_datasets, "datasets list")));
 }
 
 }  // namespace penstock::control

@@ -5,9 +5,13 @@
 #include <string>
 
 #include "control/protocol/dispatcher_status.h"
+#include "control/protocol/status_pages.h"
 
 namespace penstock::control {
 
+// Returns the query for the page, which shows the first hundred rows of each table.
+StatusQuery StatusPageQuery();
+// Below a table that does not show all rows, the page names the command that does.
 std::string StatusPage(const DispatcherStatus& status);
 
 }  // namespace penstock::control

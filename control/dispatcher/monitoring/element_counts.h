@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps, for the status, which elements of each partition readers have. A partition is counted once
+// over all its readers. After that, reports and commits add to the sets, so that they cost what
+// they add, however many readers there are. If a reader may have lost elements, the partition is
+// counted again when somebody asks. Not journaled. A plain value that reads no clock.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
+#include "control/protocol/iteration_record.h"
+
+namespace penstock::control {
+
+// Not thread-safe. Keeps nothing about an iteration before Count() is called for it.
+class ElementCounts {
+ public:
+  struct Sets {
+    // Committed, or reported as received or delivered. In a coordinated read and in order
+    // kDeterministic, what consumers reported is counted by rows.
+    IndexSet received;
+    IndexSet committed;
+    bool stale = true;  // must be counted again
+  };
+
+  // Counts stale partitions, until there are none or `room` is used up. `room`: the number of sets
+  // and intervals that may be read; a partition that has more is counted as a whole. `context`:
+  // null if there is none. Returns whether no partition is stale any more.
+  bool Count(IterationId iteration, const protocol::IterationRecord& record,
+             const protocol::IterationContext* context, int64_t& room);
+  // Returns the sets as they were last counted, by partition. Partitions that were never counted
+  // have empty sets, or are missing at the end.
+  absl::Span<const Sets> Of(IterationId iteration) const;
+
+  // Called after a change was applied to the record.
+  void Changed(IterationId iteration, const protocol::IterationRecord& record,
+               const protocol::IterationChange& change);
+  // Called after the coordinator was given a client's report.
+  void Reported(IterationId iteration, const protocol::IterationRecord& record, ClientId client,
+                Incarnation incarnation, const protocol::Report& report);
+  // Called when the iteration's record or context was replaced.
+  void Forget(IterationId iteration) { iterations_.erase(iteration); }
+  template <class Exists>
+  void ForgetUnless(const Exists& exists) {
+    absl::erase_if(iterations_, [&](const auto& entry) { return !exists(entry.first); });
+  }
+
+ private:
+  struct Iteration {
+    std::vector<Sets> partitions;  // [0] is partition 1
+    size_t stale = 0;              // the number of stale partitions
+    size_t next = 0;               // where the search for a stale partition continues
+    bool has_context = false;      // when it was last counted
+  };
+  Iteration* Find(IterationId iteration);
+  static void MakeStale(Iteration& of, PartitionId partition);
+  static void MakeAllStale(Iteration& of);
+
+  absl::flat_hash_map<IterationId, Iteration> iterations_;
+};
+
+}  // namespace penstock::control
