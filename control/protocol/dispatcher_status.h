@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "control/protocol/heartbeat_counts.h"
 #include "control/protocol/job_terms.h"
 #include "control/protocol/lives.h"
 #include "control/protocol/message_parts.h"
+#include "control/protocol/requests.h"
 #include "penstock/ids.h"
 #include "penstock/iterator.h"
 
@@ -137,5 +140,25 @@ struct DispatcherStatus {
   int64_t num_links = 0;
   int64_t num_datasets = 0;
 };
+
+// --- Asking for it ---
+
+struct StatusQuery {
+  std::string name_space = {};         // as in StatusRequest
+  std::vector<StatusPart> parts = {};  // as in StatusRequest
+  std::string job = {};                // as in StatusRequest
+  int64_t rows = 0;                    // the maximum number of items of each part; 0: all
+};
+
+// All parts.
+inline constexpr StatusPart kStatusParts[] = {StatusPart::kWorkers,    StatusPart::kJobs,
+                                              StatusPart::kPartitions, StatusPart::kLinks,
+                                              StatusPart::kDatasets,   StatusPart::kWork};
+
+// Calls `ask` for each page. With `rows`, asks for one page of each part. The dispatcher may change
+// between two pages. Errors are those of `ask`. The answer's next_page_token is empty.
+absl::StatusOr<DispatcherStatus> CollectStatus(
+    const StatusQuery& query,
+    absl::FunctionRef<absl::StatusOr<DispatcherStatus>(const StatusRequest&)> ask);
 
 }  // namespace penstock::control

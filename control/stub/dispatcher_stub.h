@@ -14,7 +14,6 @@
 #include "control/protocol/message_parts.h"
 #include "control/protocol/requests.h"
 #include "control/protocol/saved_reading.h"
-#include "control/protocol/status_pages.h"
 #include "control/protocol/worker_messages.h"
 #include "control/stub/session.h"
 #include "penstock/tls.h"

@@ -18,7 +18,7 @@
 #include "control/observe/page_server.h"
 #include "control/policy/worker_list.h"
 #include "control/protocol/host_port.h"
-#include "control/protocol/status_pages.h"
+#include "control/protocol/dispatcher_status.h"
 #include "control/settings/server_settings.h"
 #include "control/sync/clock.h"
 #include "control/sync/condition.h"

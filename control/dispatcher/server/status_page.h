@@ -5,7 +5,6 @@
 #include <string>
 
 #include "control/protocol/dispatcher_status.h"
-#include "control/protocol/status_pages.h"
 
 namespace penstock::control {
 

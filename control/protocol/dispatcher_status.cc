@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/protocol/status_pages.h"
+#include "control/protocol/dispatcher_status.h"
 
 #include <algorithm>
 #include <iterator>
