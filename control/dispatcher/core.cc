@@ -299,7 +299,7 @@ void Core::BeginToLeave() {
 void Core::Sweep() {
   Transaction txn(*this);
   const absl::Time now = options_.now();
-  if (liveness_.NoteSweep(txn, idles_, now)) links_.OnStall();
+  if (liveness_.NoteSweep(txn, transactions_.ends, now)) links_.OnStall();
   txn.Guard([&]() REQUIRES(mu_) { consumers_.SuspectSilent(txn, now); });
   txn.Guard([&]() REQUIRES(mu_) {
     workers_.Expire(txn, now);

@@ -146,10 +146,13 @@ class Core {
   WorkerManager workers_ GUARDED_BY(mu_);
   std::shared_ptr<const StatusSummary> summary_ GUARDED_BY(mu_);  // the last one; null: none
 
-  // The number of open transactions, including transactions that wait for mu_, and how often this
-  // number has dropped to 0. While a transaction is open, received messages may still be unread.
-  std::atomic<int> transactions_ = 0;
-  std::atomic<uint64_t> idles_ = 0;
+  // The open transactions, including transactions that wait for mu_. While a transaction is open,
+  // received messages may still be unread.
+  struct OpenTransactions {
+    std::atomic<int> count = 0;
+    std::atomic<uint64_t> ends = 0;  // how often `count` has dropped to 0
+  };
+  OpenTransactions transactions_;
   std::atomic<ThreadId> appending_{};  // the thread that is in journal_->Append, under mu_
 };
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/differences.h"
+#include "control/dispatcher/messages/differences.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/transaction.h"

@@ -5,8 +5,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "control/dispatcher/differences.h"
 #include "control/dispatcher/iteration_end.h"
+#include "control/dispatcher/messages/differences.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/messages/texts.h"
 #include "control/dispatcher/monitoring/counters.h"

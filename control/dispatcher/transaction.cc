@@ -39,7 +39,7 @@ Transaction::~Transaction() {
     CountEvent(event.name);
     shared_.options.events->Write(std::move(event));
   }
-  if (--core_.transactions_ == 0) ++core_.idles_;
+  if (--core_.transactions_.count == 0) ++core_.transactions_.ends;
 }
 
 // Returns whether the change is valid without the rest of its transaction, because it concerns only

@@ -99,7 +99,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
  private:
   struct MessageRouter;             // one overload per message of the protocol
   static Core& Begin(Core& core) {  // called before the wait for the lock
-    ++core.transactions_;
+    ++core.transactions_.count;
     return core;
   }
   void Append();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The terms on which all readers of a job agree. They are fixed when the job is made. A client that
-// joins the job by its name must ask for the same terms (control/dispatcher/differences.h).
+// joins the job by its name must ask for the same terms (control/dispatcher/messages/differences.h).
 #pragma once
 
 #include <cstdint>

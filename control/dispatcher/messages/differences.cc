@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/dispatcher/differences.h"
+#include "control/dispatcher/messages/differences.h"
 
 #include <algorithm>
 
