@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <random>
 #include <set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/policy/leases.h"
@@ -440,6 +442,64 @@ TEST(LeasesTest, TheSilentExpireUnlessTheHolderStoodStill) {
   EXPECT_TRUE(leases.Expired(start + absl::Seconds(39), absl::Seconds(10)).empty());
   leases.Forget(1);
   EXPECT_THAT(leases.Expired(start + absl::Seconds(40), absl::Seconds(10)), ElementsAre(2));
+}
+
+// Looks at all peers, in place of the order by time.
+class PlainLeases {
+ public:
+  void Heard(int key, absl::Time now) { heard_[key] = now; }
+  void Forget(int key) { heard_.erase(key); }
+  absl::Duration SilentFor(int key, absl::Time now) const {
+    const auto found = heard_.find(key);
+    return found == heard_.end() ? absl::ZeroDuration() : now - found->second;
+  }
+  std::vector<int> Expired(absl::Time now, absl::Duration timeout) const {
+    std::vector<int> expired;
+    for (const auto& [key, heard] : heard_) {
+      if (now - heard >= timeout) expired.push_back(key);
+    }
+    return expired;
+  }
+  void HolderStalled(absl::Time to) {
+    for (auto& [key, heard] : heard_) heard = std::max(heard, to);
+  }
+
+ private:
+  std::map<int, absl::Time> heard_;
+};
+
+TEST(LeasesTest, RandomSequencesExpireAsIfAllPeersWereLookedAt) {
+  constexpr int kPeers = 30;
+  std::mt19937 random(46);
+  const auto draw = [&](int below) { return static_cast<int>(random() % below); };
+  Leases<int> leases;
+  PlainLeases plain;
+  absl::Time now = absl::UnixEpoch();
+  size_t expired = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    now += absl::Milliseconds(draw(300));
+    const int key = draw(kPeers);
+    switch (draw(60)) {
+      case 0:
+        leases.HolderStalled(now);
+        plain.HolderStalled(now);
+        break;
+      case 1:
+      case 2:
+        leases.Forget(key);
+        plain.Forget(key);
+        break;
+      default:
+        leases.Heard(key, now);
+        plain.Heard(key, now);
+    }
+    const absl::Duration timeout = absl::Milliseconds(500 + draw(20'000));
+    const std::vector<int> silent = leases.Expired(now, timeout);
+    ASSERT_EQ(silent, plain.Expired(now, timeout)) << "step " << step;
+    ASSERT_EQ(leases.SilentFor(key, now), plain.SilentFor(key, now)) << "step " << step;
+    expired += silent.size();
+  }
+  EXPECT_GT(expired, 1000u) << "the sequence must let leases expire";
 }
 
 TEST(LeaseTimes, AreTheDefaultsThatUsersSee) {
