@@ -89,6 +89,7 @@ absl::Status Core::Recover() {
   FailPoint("in_recovery");
 
   liveness_.Begin();
+  workers_.Begin();
   return absl::OkStatus();
 }
 

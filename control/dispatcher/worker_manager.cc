@@ -71,6 +71,10 @@ bool IsOfAnotherJournal(const WorkerUp& message, uint64_t journal) {
 
 }  // namespace
 
+void WorkerManager::Begin() {
+  for (const auto& [id, worker] : state_.workers) broken_.insert(id);
+}
+
 void WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat) {
   const absl::Time now = options_.now();
   scaling_.OnWorkerHeartbeat(state_, peer.worker, heartbeat, now);
@@ -107,7 +111,10 @@ void WorkerManager::Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& 
 
 void WorkerManager::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
   auto found = workers_.find(peer->worker);
-  if (found != workers_.end() && found->second == peer) workers_.erase(found);
+  if (found != workers_.end() && found->second == peer) {
+    workers_.erase(found);
+    broken_.insert(peer->worker);
+  }
   peer->worker = WorkerId();
 }
 
@@ -202,6 +209,7 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
   }
   peer->worker = hello.worker;
   workers_.Put(hello.worker, peer);
+  broken_.erase(hello.worker);
   liveness_.Joined(hello.worker);
 
   const WorkerRecord* known = state_.FindWorker(hello.worker);
@@ -347,6 +355,7 @@ void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& r
                    {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
                    {"why", reason}});
   liveness_.Forget(worker);
+  broken_.erase(worker);
   scaling_.WorkerGone(worker);
   if (auto peer = workers_.find(worker); peer != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = peer->second;
@@ -386,8 +395,8 @@ void WorkerManager::Expire(Transaction& txn, absl::Time now) {
 
 std::vector<std::pair<WorkerId, std::string>> WorkerManager::Broken() const {
   std::vector<std::pair<WorkerId, std::string>> broken;
-  for (const auto& [id, worker] : state_.workers) {
-    if (workers_.count(id) == 0) broken.push_back({id, worker.address});
+  for (const WorkerId id : broken_) {
+    if (const WorkerRecord* worker = state_.FindWorker(id)) broken.push_back({id, worker->address});
   }
   return broken;
 }

@@ -3,6 +3,11 @@
 // core's lock guards it. Its one reason to change: the protocol between workers and the dispatcher.
 #pragma once
 
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "control/dispatcher/liveness.h"
 #include "control/dispatcher/lives.h"
 #include "control/dispatcher/partition_placer.h"
@@ -22,6 +27,9 @@ class WorkerManager {
         scaling_(scaling),
         placer_(placer),
         lives_(lives) {}
+
+  // Notes that no worker is connected. Called after a recovery.
+  void Begin();
 
   // REQUIRES: the worker has said hello.
   void OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat);
@@ -63,6 +71,7 @@ class WorkerManager {
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
   Workers& workers_;
+  std::set<WorkerId> broken_;  // the workers of the state that are not connected
   Liveness& liveness_;
   Scaling& scaling_;
   PartitionPlacer& placer_;

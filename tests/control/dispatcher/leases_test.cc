@@ -250,6 +250,27 @@ TEST_F(LeasesTest, OfJournaledWorkersBeginWhenTheyComeBack) {
   EXPECT_THAT(Workers(), ElementsAre(1));
 }
 
+TEST_F(LeasesTest, OnlyWorkersOfTheJournalThatAreNotBackAreProbed) {
+  const std::string folder = ::testing::TempDir() + "/probes_of_those_in_the_journal";
+  std::filesystem::remove_all(folder);
+  Open(absl::Seconds(60), OpenSqliteJournal(folder).value());
+  for (uint64_t id = 1; id <= 3; ++id) Join(id);
+  core_.reset();
+  Open(absl::Seconds(60), OpenSqliteJournal(folder).value());
+  int probes = 0;
+  port_refuses_ = [&] {
+    ++probes;
+    return true;
+  };
+  const auto back = Join(1);
+  core_->ProbeBrokenWorkers();
+  EXPECT_EQ(probes, 2);
+  EXPECT_THAT(Workers(), ElementsAre(1));
+  core_->OnMessage(back, WorkerLeave{});
+  core_->ProbeBrokenWorkers();
+  EXPECT_EQ(probes, 2) << "a worker that left is not probed";
+}
+
 class ClientLeasesTest : public LeasesTest {
  protected:
   // Starts another dispatcher on the journal of the one before.
