@@ -191,7 +191,9 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
     ASSIGN_OR_RETURN(to.workers[WorkerId(wire.id())], Decode<WorkerRecord>(wire));
   }
   ASSIGN_OR_RETURN(to.former_workers, Decode<std::vector<FormerWorker>>(from.former_workers()));
-  ASSIGN_OR_RETURN(to.answers, Decode<std::vector<AnswerRecord>>(from.answers()));
+  ASSIGN_OR_RETURN(std::vector<AnswerRecord> answers,
+                   Decode<std::vector<AnswerRecord>>(from.answers()));
+  to.answers = Answers(std::move(answers));
   return absl::OkStatus();
 }
 

@@ -259,10 +259,7 @@ struct Applying {
     state.workers.erase(worker);
   }
 
-  void operator()(const Answered& c) const {
-    if (state.answers.size() == kAnswersKept) state.answers.erase(state.answers.begin());
-    state.answers.push_back(c.answer);
-  }
+  void operator()(const Answered& c) const { state.answers.Add(c.answer); }
 };
 
 void State::Apply(const Change& change) {
@@ -484,13 +481,6 @@ uint64_t State::NeededKey() const {
   const bool needed =
       std::ranges::any_of(jobs, [](const auto& entry) { return entry.second.needs_key(); });
   return needed && !lives.empty() ? lives.back().key_id : 0;
-}
-
-const Answer* State::FindAnswer(const RequestId& request) const {
-  for (const AnswerRecord& record : answers) {
-    if (record.request == request) return &record.answer;
-  }
-  return nullptr;
 }
 
 std::vector<IterationId> State::IterationsOf(JobId job) const {

@@ -28,6 +28,7 @@
 #include "control/protocol/requests.h"
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/worker_messages.h"
+#include "control/state/answers.h"
 #include "control/state/past_iteration.h"
 #include "control/state/placed_partitions.h"
 
@@ -137,21 +138,6 @@ struct FormerWorker {
   friend bool operator==(const FormerWorker&, const FormerWorker&) = default;
 };
 
-// The answer to a request for a job, without the job's data, which are in its record.
-struct AnsweredJob {
-  JobId job;
-  bool existed = false;
-  friend bool operator==(const AnsweredJob&, const AnsweredJob&) = default;
-};
-
-using Answer = std::variant<RegisterDatasetAnswer, AnsweredJob>;
-
-struct AnswerRecord {
-  RequestId request;
-  Answer answer;
-  friend bool operator==(const AnswerRecord&, const AnswerRecord&) = default;
-};
-
 // --- Changes -------------------------------------------------------------------
 
 struct LifeBegun {
@@ -242,7 +228,7 @@ struct State {
   std::map<std::pair<JobId, int64_t>, PastIteration> past;       // of those not in `iterations`
   std::map<WorkerId, WorkerRecord> workers;
   std::vector<FormerWorker> former_workers;  // the latest that had owners, oldest first
-  std::vector<AnswerRecord> answers;         // the latest, oldest first
+  Answers answers;
   // The partitions that have workers, of the iterations that are neither failed nor cancelled. It
   // follows from `iterations`; Apply() keeps it.
   PlacedPartitions placed;
@@ -269,7 +255,7 @@ struct State {
   const WorkerRecord* FindWorker(WorkerId id) const;
   // Returns the principal to which the worker's id belongs; empty if it belongs to none.
   std::string OwnerOf(WorkerId id) const;
-  const Answer* FindAnswer(const RequestId& request) const;
+  const Answer* FindAnswer(const RequestId& request) const { return answers.Find(request); }
   // Returns the job's iterations that are not past, by repetition.
   std::vector<IterationId> IterationsOf(JobId job) const;
   // Returns whether no more elements can be read from the job, because it is cancelled or failed,
@@ -298,10 +284,6 @@ absl::Status Fits(const State& state, const Change& change);
 // Returns the iteration that `change` names; an empty id if it names none.
 IterationId IterationOf(const Change& change);
 
-// The number of answers to requests that are remembered, over all peers. It suffices because a
-// repeated request arrives within a peer's timeout, and no fleet makes more requests than this in
-// that time.
-inline constexpr size_t kAnswersKept = 4096;
 // The number of former workers whose owners are remembered. A worker that was only thought dead
 // returns within minutes, and no fleet loses more workers than this in that time.
 inline constexpr size_t kFormerWorkersKept = 4096;

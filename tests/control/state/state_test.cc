@@ -2,6 +2,7 @@
 #include "control/state/state.h"
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <memory>
 #include <random>
@@ -234,6 +235,31 @@ TEST(State, OnlyTheLastAnswersAreRemembered) {
   EXPECT_EQ(state.FindAnswer({Incarnation(1), 1}), nullptr);
   EXPECT_NE(state.FindAnswer({Incarnation(1), 2}), nullptr);
   EXPECT_EQ(state.FindAnswer({Incarnation(2), 2}), nullptr);
+}
+
+TEST(Answers, AreFoundAsIfAllWereComparedWithTheRequest) {
+  Answers answers;
+  std::deque<AnswerRecord> plain;
+  std::mt19937 random(46);
+  for (uint64_t i = 0; i < 3 * kAnswersKept; ++i) {
+    // A journal may contain several answers to one request.
+    const RequestId request{Incarnation(random() % 3 + 1), random() % (2 * kAnswersKept)};
+    answers.Add({request, AnsweredJob{JobId(i)}});
+    plain.push_back({request, AnsweredJob{JobId(i)}});
+    if (plain.size() > kAnswersKept) plain.pop_front();
+    if (i % 16 != 0) continue;
+    const RequestId asked{Incarnation(random() % 3 + 1), random() % (2 * kAnswersKept)};
+    for (const RequestId& of : {request, asked}) {
+      const auto found = std::ranges::find(plain, of, &AnswerRecord::request);
+      const Answer* answer = answers.Find(of);
+      ASSERT_EQ(answer != nullptr, found != plain.end());
+      if (answer != nullptr) {
+        ASSERT_EQ(*answer, found->answer);
+      }
+    }
+  }
+  EXPECT_TRUE(std::ranges::equal(answers, plain));
+  EXPECT_EQ(Answers({plain.begin(), plain.end()}), answers);
 }
 
 TEST(State, ChangesOfUnknownThingsDoNotFit) {
