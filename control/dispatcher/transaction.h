@@ -33,6 +33,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   const Caller& caller() const { return caller_; }
+  const SharedState& shared() const { return shared_; }
 
   // Runs `body`, which handles one event. If an invariant of a job does not hold
   // (PENSTOCK_INVARIANT), or if `body` throws a std::logic_error (for example, because a look-up

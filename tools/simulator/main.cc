@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // penstock-simulate: `penstock simulate` runs it. Exit code 0: no seed failed; 1: a seed failed;
 // 2: invalid command line.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +10,6 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,6 +18,7 @@
 #include "include/status_macros.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/simulator/environment.h"
 #include "tools/simulator/run.h"
 #include "tools/simulator/scenario.h"
 
@@ -40,20 +37,10 @@ struct Sums {
   int64_t seeds = 0;
   int64_t failed = 0;
   int64_t elements = 0;
+  int64_t given_up = 0;
   int64_t switches = 0;
   absl::Duration virtual_time;
 };
-
-// A run must not depend on the settings of the user who starts it.
-void ForgetSettings() {
-  std::vector<std::string> names;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string name = std::string(*variable).substr(0, std::string(*variable).find('='));
-    if (absl::StartsWith(name, "PENSTOCK_") && name != "PENSTOCK_EVENTS") names.push_back(name);
-  }
-  for (const std::string& name : names) unsetenv(name.c_str());
-  setenv("PENSTOCK_EVENTS", "off", /*overwrite=*/0);
-}
 
 absl::Status ChooseSeeds(const Arguments& given, Scenario& scenario) {
   if (given.seed.has_value()) scenario.first_seed = scenario.last_seed = *given.seed;
@@ -102,7 +89,7 @@ void Report(const Arguments& given, uint64_t seed, const Outcome& outcome) {
 }
 
 absl::Status Simulate(const Arguments& given, int& exit_code) {
-  ForgetSettings();
+  ForgetEnvironment();
   ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(given.file));
   RETURN_IF_ERROR(ChooseSeeds(given, scenario));
   if (!given.trace.empty() && scenario.first_seed != scenario.last_seed) {
@@ -116,15 +103,16 @@ absl::Status Simulate(const Arguments& given, int& exit_code) {
     ++sums.seeds;
     sums.failed += outcome.violations.empty() ? 0 : 1;
     sums.elements += outcome.elements;
+    sums.given_up += outcome.given_up;
     sums.switches += outcome.switches;
     sums.virtual_time += outcome.virtual_time;
     if (given.seed.has_value())
       std::printf("hash %s\n", absl::StrFormat("%016x", outcome.hash).c_str());
   }
   std::printf("%s\n",
-              absl::StrFormat("%d seeds, %d failed: %d elements, %.2f virtual hours, %.1f s, %d "
-                              "switches",
-                              sums.seeds, sums.failed, sums.elements,
+              absl::StrFormat("%d seeds, %d failed: %d elements, %d given up, %.2f virtual hours, "
+                              "%.1f s, %d switches",
+                              sums.seeds, sums.failed, sums.elements, sums.given_up,
                               absl::ToDoubleHours(sums.virtual_time),
                               absl::ToDoubleSeconds(absl::Now() - begin), sums.switches)
                   .c_str());

@@ -33,7 +33,7 @@ struct Run {
       : scheduler({.seed = seed}, trace),
         network(scheduler),
         transport(scheduler, network),
-        scheme(network),
+        scheme(network, [this](ClientId client) { world.OnHello(client); }),
         world(scheduler, network, scenario, seed) {
     network.weather = scenario.weather;
   }
@@ -79,8 +79,9 @@ void Direct(Run& run) {
 void Check(Run& run) {
   const Scenario& scenario = run.world.scenario;
   const Findings findings = CheckExactlyOnce(
-      run.world.histories, run.world.shadow,
-      {scenario.elements, [&](int64_t index) { return ElementValue(scenario, index); }});
+      run.world.histories, run.world.shadow.iterations(),
+      {scenario.elements, [&](int64_t index) { return ElementValue(scenario, index); },
+       scenario.given_up});
   run.outcome.elements = findings.elements;
   run.outcome.given_up = findings.given_up;
   for (const std::string& violation : findings.violations) {

@@ -104,10 +104,16 @@ absl::Status ParseCalm(Words& words, Scenario& scenario) {
   return absl::OkStatus();
 }
 
-// The checks are always made; the words remind the reader of them.
+// "given_up<=20," may follow the words "exact, ends,", which only remind the reader of the checks.
 absl::Status ParseExpect(Words& words, Scenario& scenario) {
   words.TakeIf("exact,");
   words.TakeIf("ends,");
+  constexpr absl::string_view kGivenUp = "given_up<=";
+  if (!words.empty() && absl::StartsWith(words.first(), kGivenUp)) {
+    const std::string word = words.Take();
+    const absl::string_view count = absl::StripPrefix(absl::StripSuffix(word, ","), kGivenUp);
+    ASSIGN_OR_RETURN(scenario.given_up, ParseCount(std::string(count)));
+  }
   RETURN_IF_ERROR(words.Expect("finished"));
   RETURN_IF_ERROR(words.Expect("within"));
   ASSIGN_OR_RETURN(scenario.finished_within, ParseTime(words.Take()));

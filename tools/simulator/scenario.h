@@ -78,6 +78,7 @@ struct Scenario {
   std::vector<FaultRule> rules;
   absl::Duration calm;                                // after the start
   absl::Duration finished_within = absl::Minutes(2);  // after `calm`
+  int64_t given_up = 0;                               // elements, at most (check/exactly_once.h)
   // --- Which seeds a test runs ---
   uint64_t first_seed = 1;
   uint64_t last_seed = 10;

@@ -4,21 +4,18 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tools/simulator/check/ownership.h"
 
 namespace penstock::simulator {
 namespace {
 
 constexpr size_t kMostViolations = 5;
-
-// A reader of an iteration, as the durable records know it.
-struct ReaderKey {
-  IterationId iteration;
-  size_t reader = 0;  // position in CommittedIteration::readers
-  friend auto operator<=>(const ReaderKey&, const ReaderKey&) = default;
-};
 
 std::string Describe(const ElementKey& key) {
   return absl::StrCat(ToString(key.iteration), ", ", ToString(key.partition), ", index ",
@@ -38,17 +35,21 @@ std::string Describe(const Owner& owner) {
 
 class Checker {
  public:
-  Checker(const Histories& histories, const Shadow& shadow, const ExpectedElements& expected)
-      : histories_(histories), shadow_(shadow), expected_(expected) {}
+  Checker(const Histories& histories, const CommittedIterations& iterations,
+          const ExpectedElements& expected)
+      : histories_(histories), iterations_(iterations), expected_(expected) {}
 
   Findings Check() && {
     NoteReturned();
     NoteCommitted();
-    MatchReaders();
+    CheckCommitted();
     CountLiving();
     CountCommittedByGone();
     CheckEachOnce();
+    CheckGivenUp();
     CheckValues();
+    CheckTwice();
+    CheckOwnership();
     return std::move(findings_);
   }
 
@@ -60,9 +61,12 @@ class Checker {
   // An element that is made again, or returned by another trainer, has the same value.
   void NoteReturned() {
     for (const History& history : histories_) {
-      for (const Got& got : history.got) {
-        const auto [at, is_new] = values_.emplace(got.key, got.value);
-        if (!is_new && at->second != got.value) {
+      if (history.client.has_value()) by_client_.emplace(*history.client, &history);
+      for (const std::vector<Got>* list : {&history.undone, &history.got}) {
+        for (const Got& got : *list) {
+          returned_[got.key].push_back({&history, &got});
+          const auto [at, is_new] = values_.emplace(got.key, got.value);
+          if (is_new || at->second == got.value) continue;
           Violates(absl::StrCat("changed: the element ", Describe(got.key), " was ", at->second,
                                 " first, and then ", got.value, ": ",
                                 Describe(Owner{&history, got.when})));
@@ -72,13 +76,12 @@ class Checker {
   }
 
   void NoteCommitted() {
-    for (const auto& [id, iteration] : shadow_.iterations()) {
-      for (size_t r = 0; r < iteration.readers.size(); ++r) {
-        const protocol::ReceivedSets& sets = iteration.readers[r].committed;
-        for (size_t p = 0; p < sets.size(); ++p) {
-          for (const IndexSet::Interval& interval : sets[p].intervals()) {
+    for (const auto& [id, iteration] : iterations_) {
+      for (const CommittedIteration::Reader& reader : iteration.readers) {
+        for (size_t p = 0; p < reader.committed.size(); ++p) {
+          for (const IndexSet::Interval& interval : reader.committed[p].intervals()) {
             for (Index i = interval.begin; i < interval.end; ++i) {
-              NoteCommitted({id, PartitionId(p + 1), i}, {id, r});
+              NoteCommitted({id, PartitionId(p + 1), i}, reader.client);
             }
           }
         }
@@ -86,27 +89,85 @@ class Checker {
     }
   }
 
-  void NoteCommitted(const ElementKey& key, const ReaderKey& reader) {
-    const auto [at, is_new] = committed_by_.emplace(key, reader);
-    if (!is_new) {
+  void NoteCommitted(const ElementKey& key, ClientId client) {
+    committed_[client].insert(key);
+    if (!committed_by_.emplace(key, client).second) {
       Violates(absl::StrCat("doubled: two readers have committed the element ", Describe(key)));
     }
   }
 
-  // Finds the reader of each history that ended: the one that has committed most of it.
-  void MatchReaders() {
-    for (const History& history : histories_) {
-      if (!history.ended.has_value()) continue;
-      std::map<ReaderKey, int64_t> overlap;
-      for (const Got& got : history.got) {
-        const auto found = committed_by_.find(got.key);
-        if (found != committed_by_.end()) ++overlap[found->second];
+  // Compares what each reader has committed with what its trainer got.
+  void CheckCommitted() {
+    for (const auto& [client, committed] : committed_) {
+      if (!by_client_.contains(client)) {
+        Violates(absl::StrCat("foreign: ", ToString(client),
+                              ", which is no trainer, has committed ",
+                              Describe(*committed.begin())));
       }
-      const auto best =
-          std::max_element(overlap.begin(), overlap.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; });
-      if (best != overlap.end()) living_.emplace(best->first, &history);
     }
+    for (const History& history : histories_) {
+      const std::set<ElementKey> committed = CommittedBy(history);
+      for (const ElementKey& key : committed) {
+        if (HasReturned(history, key)) continue;
+        Violates(absl::StrCat("never got: the reader of ", history.name, " has committed ",
+                              Describe(key), ", which its trainer never got"));
+        break;
+      }
+      if (history.ended.has_value()) {
+        CheckAllCommitted(history, committed);
+      } else if (CommitsStates(history)) {
+        CheckIsState(history, committed);
+      }
+    }
+  }
+
+  void CheckAllCommitted(const History& history, const std::set<ElementKey>& committed) {
+    std::set<ElementKey> rest = committed;
+    for (const Got& got : history.got) {
+      rest.erase(got.key);
+      if (committed.contains(got.key)) continue;
+      return Violates(absl::StrCat("not durable: ", history.name, " has ended, but its element ",
+                                   Describe(got.key), " is not committed"));
+    }
+    if (rest.empty()) return;
+    Violates(absl::StrCat("not its own: ", history.name, " has ended, and has committed ",
+                          Describe(*rest.begin()), ", which is not in its history"));
+  }
+
+  // A reader of ack=on_commit has committed the last state for which Commit() returned OK, or a
+  // later one.
+  void CheckIsState(const History& history, const std::set<ElementKey>& committed) {
+    std::vector<size_t> sizes = history.states;
+    if (history.committed == 0) sizes.push_back(0);
+    const bool is_state = std::any_of(sizes.begin(), sizes.end(), [&](size_t size) {
+      if (size < history.committed || size > history.got.size()) return false;
+      std::set<ElementKey> state;
+      for (size_t i = 0; i < size; ++i) state.insert(history.got[i].key);
+      return state == committed;
+    });
+    if (is_state) return;
+    Violates(absl::StrCat("not a state: the reader of ", history.name, " has committed ",
+                          committed.size(), " elements, which are none of its stored states"));
+  }
+
+  std::set<ElementKey> CommittedBy(const History& history) const {
+    if (!history.client.has_value()) return {};
+    const auto found = committed_.find(*history.client);
+    return found == committed_.end() ? std::set<ElementKey>() : found->second;
+  }
+
+  bool HasReturned(const History& history, const ElementKey& key) const {
+    const auto found = returned_.find(key);
+    return found != returned_.end() &&
+           std::any_of(found->second.begin(), found->second.end(),
+                       [&](const Returned& returned) { return returned.history == &history; });
+  }
+
+  // All iterations are of one job.
+  bool CommitsStates(const History& history) const {
+    return history.client.has_value() &&
+           std::any_of(iterations_.begin(), iterations_.end(),
+                       [](const auto& entry) { return entry.second.commits_states; });
   }
 
   void CountLiving() {
@@ -117,8 +178,9 @@ class Checker {
   }
 
   void CountCommittedByGone() {
-    for (const auto& [key, reader] : committed_by_) {
-      if (!living_.contains(reader)) Count(key, {});
+    for (const auto& [key, client] : committed_by_) {
+      const auto history = by_client_.find(client);
+      if (history == by_client_.end() || !history->second->ended.has_value()) Count(key, {});
     }
   }
 
@@ -133,7 +195,7 @@ class Checker {
 
   void CheckEachOnce() {
     int64_t known = 0;
-    for (const auto& [id, iteration] : shadow_.iterations()) {
+    for (const auto& [id, iteration] : iterations_) {
       for (size_t p = 0; p < iteration.ends.size(); ++p) {
         const PartitionId partition(p + 1);
         if (!iteration.ends[p].has_value()) {
@@ -142,7 +204,7 @@ class Checker {
           continue;
         }
         known += *iteration.ends[p];
-        for (Index i = 0; i < *iteration.ends[p]; ++i) CheckOnce({id, partition, i});
+        for (Index i = 0; i < *iteration.ends[p]; ++i) CheckOnce(iteration, {id, partition, i});
       }
     }
     if (known != expected_.count) {
@@ -151,41 +213,33 @@ class Checker {
     }
   }
 
-  void CheckOnce(const ElementKey& key) {
+  void CheckOnce(const CommittedIteration& iteration, const ElementKey& key) {
+    const auto returned = returned_.find(key);
     if (owners_.contains(key)) {
       ++findings_.elements;
-    } else if (MayBeGivenUp(key)) {
-      ++findings_.given_up;
-    } else {
-      const auto value = values_.find(key);
+    } else if (returned == returned_.end()) {
       Violates(absl::StrCat("lost: nobody has the element ", Describe(key),
-                            value == values_.end()
-                                ? ", which no trainer ever got"
-                                : absl::StrCat(", whose value is ", value->second)));
+                            ", which no trainer ever got"));
+    } else if (MayBeGivenUp(histories_, iteration, returned->second)) {
+      ++findings_.given_up;
+      given_up_.emplace(key);
+    } else {
+      Violates(absl::StrCat("lost: nobody has the element ", Describe(key), ", whose value is ",
+                            values_.at(key)));
     }
   }
 
-  // Until the first trainer is told the end, the dispatcher gives the elements of the dead to
-  // others. After that, there may be no others.
-  bool MayBeGivenUp(const ElementKey& key) const {
-    std::optional<absl::Duration> first_end;
-    for (const History& history : histories_) {
-      if (history.ended.has_value()) {
-        first_end = std::min(first_end.value_or(*history.ended), *history.ended);
-      }
-    }
-    return std::any_of(histories_.begin(), histories_.end(), [&](const History& history) {
-      return history.gone.has_value() && first_end.has_value() && *history.gone >= *first_end &&
-             std::any_of(history.got.begin(), history.got.end(),
-                         [&](const Got& got) { return got.key == key; });
-    });
+  void CheckGivenUp() {
+    if (findings_.given_up <= expected_.given_up) return;
+    Violates(absl::StrCat("given up: ", findings_.given_up, " elements, but the scenario allows ",
+                          expected_.given_up, "; one of them: ", Describe(*given_up_.begin())));
   }
 
   void CheckValues() {
     std::map<int64_t, ElementKey> by_value;
     for (const auto& [key, who] : owners_) {
       const auto value = values_.find(key);
-      if (value == values_.end()) continue;  // delivered when its process died
+      if (value == values_.end()) continue;  // reported by CheckCommitted()
       const auto [at, is_new] = by_value.emplace(value->second, key);
       if (!is_new) {
         Violates(absl::StrCat("doubled: ", Describe(at->second), " and ", Describe(key),
@@ -200,21 +254,49 @@ class Checker {
     }
   }
 
+  // No process got an element that it had already, not even a process that died.
+  void CheckTwice() {
+    for (const History& history : histories_) {
+      std::vector<Got> twice = history.twice;
+      std::set<ElementKey> has;
+      for (const Got& got : history.got) {
+        if (!has.insert(got.key).second) twice.push_back(got);
+      }
+      for (const Got& got : twice) {
+        Violates(absl::StrCat("twice: ", history.name, " had the element ", Describe(got.key),
+                              " when it got it at ", absl::FormatDuration(got.when)));
+      }
+    }
+  }
+
+  void CheckOwnership() {
+    for (auto& [key, list] : returned_) {
+      const auto iteration = iterations_.find(key.iteration);
+      const std::string wrong = iteration == iterations_.end()
+                                    ? "its iteration is in no record"
+                                    : WrongOwner(iteration->second, key, list);
+      if (!wrong.empty()) Violates(absl::StrCat("owned: the element ", Describe(key), ": ", wrong));
+    }
+  }
+
   const Histories& histories_;
-  const Shadow& shadow_;
+  const CommittedIterations& iterations_;
   const ExpectedElements& expected_;
   Findings findings_;
-  std::map<ElementKey, int64_t> values_;          // of all that was returned
-  std::map<ElementKey, ReaderKey> committed_by_;  // durably
-  std::map<ReaderKey, const History*> living_;    // the readers of histories that ended
-  std::map<ElementKey, Owner> owners_;            // of elements that are in a history
+  std::map<ElementKey, int64_t> values_;  // of all that was returned
+  std::map<ElementKey, std::vector<Returned>> returned_;
+  std::map<ClientId, const History*> by_client_;
+  std::map<ClientId, std::set<ElementKey>> committed_;  // durably
+  std::map<ElementKey, ClientId> committed_by_;
+  std::map<ElementKey, Owner> owners_;  // of elements that are in a history
+  std::set<ElementKey> given_up_;
 };
 
 }  // namespace
 
-Findings CheckExactlyOnce(const Histories& histories, const Shadow& shadow,
+Findings CheckExactlyOnce(const Histories& histories, const CommittedIterations& iterations,
                           const ExpectedElements& expected) {
-  return Checker(histories, shadow, expected).Check();
+  return Checker(histories, iterations, expected).Check();
 }
 
 }  // namespace penstock::simulator

@@ -2,6 +2,7 @@
 // The elements that the trainers of a simulated run got from Next().
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -30,15 +31,25 @@ struct Got {
   ElementKey key;
   int64_t value = 0;
   absl::Duration when;  // since the start of the run
+  uint64_t record = 0;  // the dispatcher's last durable record at that time
 };
 
 // The elements that one reader of the job returned, in order. A process that continues from a state
 // continues the history of the process that saved it, without the elements after that state.
 struct History {
-  std::string name;  // "trainer1, life 2": the process that began it
+  std::string name;                // "trainer1, life 2": the process that began it
+  std::optional<ClientId> client;  // the reader; nullopt: no process of it has connected
+  uint64_t connected = 0;          // the last durable record when it first connected
   std::vector<Got> got;
+  std::vector<Got> undone;     // after the state from which a later process continued
+  std::vector<Got> twice;      // of `undone`: elements that their process had already
+  std::vector<size_t> states;  // sizes of the stored states that may be committed, ascending
+  size_t committed = 0;        // size of the last state for which Commit() returned OK
   std::optional<absl::Duration> ended;  // Next() returned the end, and all is committed
   std::optional<absl::Duration> gone;   // the process died or left, and nobody continues from it
+
+  // A new process continues from a state that contains the first `elements` elements.
+  void ContinueFrom(size_t elements);
 };
 
 using Histories = std::deque<History>;  // references to members stay valid

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulator/check/shadow.h"
 
-#include <deque>
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
@@ -17,10 +18,14 @@ using control::State;
 
 // Returns the bytes of a state as a recovery would read them. A recovery drops some data that are
 // no longer needed.
-absl::StatusOr<std::vector<std::string>> BytesOf(const State& state) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> pieces, control::EncodeState(state));
+absl::StatusOr<std::vector<std::string>> AsRecovered(const std::vector<std::string>& pieces) {
   ASSIGN_OR_RETURN(const State decoded, control::DecodeState(pieces));
   return control::EncodeState(decoded);
+}
+
+absl::StatusOr<std::vector<std::string>> BytesOf(const State& state) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> pieces, control::EncodeState(state));
+  return AsRecovered(pieces);
 }
 
 absl::StatusOr<State> StateOf(const Recovered& recovered) {
@@ -50,15 +55,16 @@ class WatchedJournal final : public Journal {
   }
   absl::Status Start(Durable durable) override {
     return journal_->Start([this, durable](absl::StatusOr<uint64_t> sequence) {
-      if (sequence.ok() && counts_()) OnDurable(*sequence);
+      if (sequence.ok() && counts_()) Check(shadow_.OnDurable(*sequence));
       durable(std::move(sequence));
     });
   }
   void Append(uint64_t sequence, std::string record) override {
-    appended_.emplace_back(sequence, record);
+    if (counts_()) shadow_.OnAppended(sequence, record);
     journal_->Append(sequence, std::move(record));
   }
   void Snapshot(uint64_t sequence, std::vector<std::string> pieces) override {
+    if (counts_()) Check(shadow_.OnOwnState(sequence, pieces));
     journal_->Snapshot(sequence, std::move(pieces));
   }
   absl::Status WaitDurable(uint64_t sequence) override { return journal_->WaitDurable(sequence); }
@@ -66,12 +72,6 @@ class WatchedJournal final : public Journal {
   std::string name() const override { return journal_->name(); }
 
  private:
-  void OnDurable(uint64_t sequence) {
-    while (!appended_.empty() && appended_.front().first <= sequence) {
-      Check(shadow_.OnDurable(appended_.front().first, appended_.front().second));
-      appended_.pop_front();
-    }
-  }
   void Check(const absl::Status& status) {
     if (!status.ok()) violates_(status);
   }
@@ -79,13 +79,13 @@ class WatchedJournal final : public Journal {
   Shadow& shadow_;
   const std::function<bool()> counts_;
   const std::function<void(const absl::Status&)> violates_;
-  std::deque<std::pair<uint64_t, std::string>> appended_;  // and not yet durable
-  const std::unique_ptr<Journal> journal_;                 // ended first; may still report
+  const std::unique_ptr<Journal> journal_;  // ended first; may still report
 };
 
 }  // namespace
 
 absl::Status Shadow::OnRecovered(const Recovered& recovered) {
+  const std::deque<std::pair<uint64_t, std::string>> appended = std::exchange(appended_, {});
   if (recovered.last_sequence() < sequence_) {
     return absl::DataLossError(
         absl::StrCat("lost records: records up to ", sequence_,
@@ -100,8 +100,15 @@ absl::Status Shadow::OnRecovered(const Recovered& recovered) {
   }
   ASSIGN_OR_RETURN(const State state, StateOf(recovered));
   for (const Recovered::Record& record : recovered.records) {
-    if (record.sequence > sequence_) RETURN_IF_ERROR(OnDurable(record.sequence, record.bytes));
+    if (record.sequence <= sequence_) continue;
+    if (std::find(appended.begin(), appended.end(), std::pair(record.sequence, record.bytes)) ==
+        appended.end()) {
+      return absl::DataLossError(absl::StrCat("the restarted dispatcher found a record ",
+                                              record.sequence, " that no dispatcher has appended"));
+    }
+    RETURN_IF_ERROR(Apply(record.sequence, record.bytes));
   }
+  own_states_.clear();  // of records that are lost
   ASSIGN_OR_RETURN(const std::vector<std::string> expected, BytesOf(state_));
   ASSIGN_OR_RETURN(const std::vector<std::string> found, BytesOf(state));
   if (expected == found) return absl::OkStatus();
@@ -110,20 +117,101 @@ absl::Status Shadow::OnRecovered(const Recovered& recovered) {
                    " is not the one that its durable records make"));
 }
 
-absl::Status Shadow::OnDurable(uint64_t sequence, const std::string& record) {
+void Shadow::OnAppended(uint64_t sequence, std::string record) {
+  appended_.emplace_back(sequence, std::move(record));
+}
+
+absl::Status Shadow::OnDurable(uint64_t sequence) {
+  while (!appended_.empty() && appended_.front().first <= sequence) {
+    const auto [number, record] = std::move(appended_.front());
+    appended_.pop_front();
+    RETURN_IF_ERROR(Apply(number, record));
+  }
+  if (sequence <= sequence_) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("record ", sequence,
+                                          " was reported as durable, but the last record that was "
+                                          "appended is ",
+                                          sequence_));
+}
+
+absl::Status Shadow::OnOwnState(uint64_t sequence, std::vector<std::string> pieces) {
+  if (sequence == sequence_) return CompareOwnState(pieces);
+  if (sequence < sequence_) {
+    return absl::DataLossError(absl::StrCat("the dispatcher's own state is that of record ",
+                                            sequence, ", but record ", sequence_, " is durable"));
+  }
+  own_states_[sequence] = std::move(pieces);
+  return absl::OkStatus();
+}
+
+absl::Status Shadow::CompareOwnState(const std::vector<std::string>& pieces) const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> expected, BytesOf(state_));
+  ASSIGN_OR_RETURN(const std::vector<std::string> own, AsRecovered(pieces));
+  if (expected == own) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the dispatcher's own state at record ", sequence_,
+                                          " is not the one that its durable records make"));
+}
+
+absl::Status Shadow::Apply(uint64_t sequence, const std::string& record) {
   if (sequence != sequence_ + 1) {
     return absl::DataLossError(
         absl::StrCat("record ", sequence, " follows record ", sequence_, " in the journal"));
   }
-  RETURN_IF_ERROR(control::ApplyRecord(record, state_, [this](const control::Change& change) {
-    // The histories are forgotten with the same change.
-    const auto* altered = std::get_if<control::IterationAltered>(&change);
-    if (altered != nullptr && std::holds_alternative<protocol::IterationFinished>(altered->change))
-      NoteCommitted();
-  }));
+  RETURN_IF_ERROR(control::ApplyRecord(
+      record, state_, [&](const control::Change& change) { NoteChange(sequence, change); }));
   sequence_ = sequence;
   NoteCommitted();
-  return absl::OkStatus();
+  const auto own = own_states_.extract(sequence);
+  return own.empty() ? absl::OkStatus() : CompareOwnState(own.mapped());
+}
+
+namespace {
+
+// Notes a change of a reader's session, a commit or the first end.
+struct NoteOfChange {
+  uint64_t record;
+  bool closed;  // the iteration, before the change
+  CommittedIteration& its;
+
+  void operator()(const protocol::ReaderJoined& c) const {
+    its.sessions[c.client].began.push_back(record);
+  }
+  void operator()(const protocol::ReaderReplaced& c) const {
+    CommittedIteration::Session& session = its.sessions[c.client];
+    session.began.push_back(record);
+    session.lost.push_back(record);
+    for (size_t p = 0; p < c.committed.size(); ++p) {
+      its.commits.push_back({record, c.client, PartitionId(p + 1), c.committed[p]});
+    }
+  }
+  void operator()(const protocol::ReaderGone& c) const {
+    its.sessions[c.client].lost.push_back(record);
+  }
+  void operator()(const protocol::ReaderCommitted& c) const {
+    its.commits.push_back({record, c.client, c.partition, c.added});
+  }
+  void operator()(const protocol::ReaderEnded& c) const {
+    if (closed) its.sessions[c.client].told = record;
+  }
+  void operator()(const protocol::IterationClosed&) const {
+    if (!its.closed_at.has_value()) its.closed_at = record;
+  }
+  template <class Other>
+  void operator()(const Other&) const {}
+};
+
+}  // namespace
+
+// Called before the change is applied.
+void Shadow::NoteChange(uint64_t sequence, const control::Change& change) {
+  const auto* altered = std::get_if<control::IterationAltered>(&change);
+  if (altered == nullptr) return;
+  const auto iteration = state_.iterations.find(altered->iteration);
+  if (iteration == state_.iterations.end()) return;
+  const bool closed = iteration->second.record.closed;
+  std::visit(NoteOfChange{sequence, closed, iterations_[altered->iteration]}, altered->change);
+  // The histories are forgotten with the same change.
+  if (std::holds_alternative<protocol::IterationFinished>(altered->change)) NoteCommitted();
 }
 
 // A forgotten record has no histories any more. The histories that were noted earlier stay.
@@ -131,6 +219,7 @@ void Shadow::NoteCommitted() {
   for (const auto& [id, iteration] : state_.iterations) {
     CommittedIteration& its = iterations_[id];
     its.finished = iteration.record.finished;
+    its.commits_states = iteration.record.commit_policy == protocol::CommitPolicy::kExplicit;
     its.ends.clear();
     for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
       its.ends.push_back(partition.end);

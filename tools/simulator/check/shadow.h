@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // A second state of the dispatcher, made only from records that its journal has reported as
-// durable. After each restart the dispatcher's recovered state must equal it. It also keeps what
+// durable. It must equal what a restarted dispatcher finds in its journal, and the state that the
+// dispatcher itself has: at each snapshot, after each restart and at the end. It also keeps what
 // each reader has committed.
+//
+// Taken on trust:
+// - The second state is made by the product's own ApplyRecord(). A change that is applied wrongly
+//   in the same way on both sides is not seen here; what trainers got may show it.
+// - A record that became durable without a report, because the process was killed first, counts as
+//   durable once a restarted dispatcher has found it. It must be the record that the killed process
+//   appended under that number.
+// - States are compared as a recovery would read them: data that it drops are not compared.
+// - Between two comparisons the dispatcher's own state may differ.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,39 +32,68 @@
 
 namespace penstock::simulator {
 
-// The durable record of one iteration, without what is needed to run it.
+// The facts about one iteration in the durable records, without those that are needed to run it.
 struct CommittedIteration {
   struct Reader {
     ClientId client;
     protocol::ReceivedSets committed;
   };
+  // The numbers of the records that changed a reader's session, ascending.
+  struct Session {
+    std::vector<uint64_t> began;   // a process joined, or continued from a state
+    std::vector<uint64_t> lost;    // the reader lost all that it had not committed
+    std::optional<uint64_t> told;  // the last record by which it was told the end
+  };
+  struct Commit {
+    uint64_t record = 0;
+    ClientId client;
+    PartitionId partition;
+    IndexSet added;
+  };
   std::vector<Reader> readers;
   std::vector<std::optional<Index>> ends;  // by partition
   bool finished = false;
+  bool commits_states = false;  // only states are committed
+  std::map<ClientId, Session> sessions;
+  std::vector<Commit> commits;        // in order
+  std::optional<uint64_t> closed_at;  // the record by which it was closed for the first time
 };
+using CommittedIterations = std::map<IterationId, CommittedIteration>;
 
-// Outlives all lives of the dispatcher.
+// Outlives all lives of the dispatcher. An error says what does not fit.
 class Shadow {
  public:
   // Compares the state with what a new life found in its journal. Takes over records that were
-  // durable before the last life could report it. Returns an error that says what differs.
+  // durable before the last life could report it.
   absl::Status OnRecovered(const control::Recovered& recovered);
-  // REQUIRES: `sequence` is the next one.
-  absl::Status OnDurable(uint64_t sequence, const std::string& record);
+  // The dispatcher has appended a record, which is not durable yet.
+  void OnAppended(uint64_t sequence, std::string record);
+  // All appended records up to `sequence` are durable.
+  absl::Status OnDurable(uint64_t sequence);
+  // `pieces` is the dispatcher's own state after the record `sequence` (control::EncodeState).
+  // Compares it once that record is durable; never, if the record is lost.
+  absl::Status OnOwnState(uint64_t sequence, std::vector<std::string> pieces);
 
   uint64_t sequence() const { return sequence_; }
-  const std::map<IterationId, CommittedIteration>& iterations() const { return iterations_; }
+  const CommittedIterations& iterations() const { return iterations_; }
 
  private:
+  absl::Status Apply(uint64_t sequence, const std::string& record);
+  absl::Status CompareOwnState(const std::vector<std::string>& pieces) const;
+  void NoteChange(uint64_t sequence, const control::Change& change);
   void NoteCommitted();
 
   control::State state_;
   uint64_t sequence_ = 0;
-  std::map<IterationId, CommittedIteration> iterations_;
+  std::deque<std::pair<uint64_t, std::string>> appended_;  // and not yet durable
+  // The dispatcher's own states that wait for their record, by its number.
+  std::map<uint64_t, std::vector<std::string>> own_states_;
+  CommittedIterations iterations_;
 };
 
-// Returns a journal that passes everything on to `journal`, and tells `shadow` what is durable
-// while `counts` returns true. `violates` gets what does not fit.
+// Returns a journal that passes everything on to `journal`, and tells `shadow` what is appended,
+// what is durable and what is in a snapshot, while `counts` returns true. `violates` gets what does
+// not fit.
 std::unique_ptr<control::Journal> WatchJournal(std::unique_ptr<control::Journal> journal,
                                                Shadow& shadow, std::function<bool()> counts,
                                                std::function<void(const absl::Status&)> violates);

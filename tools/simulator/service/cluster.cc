@@ -69,7 +69,9 @@ void Cluster::Mend() {
   const bool any_ended =
       std::any_of(world_.histories.begin(), world_.histories.end(),
                   [](const History& history) { return history.ended.has_value(); });
-  if (!AnyReads() && !any_ended) Join(RoleKind::kTrainer);
+  // A trainer that is about to leave reads no more.
+  const bool any_lives = std::any_of(trainers_.begin(), trainers_.end(), lives);
+  if (!any_lives && !any_ended) Join(RoleKind::kTrainer);
 }
 
 bool Cluster::AnyReads() const {

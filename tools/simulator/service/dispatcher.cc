@@ -3,10 +3,12 @@
 
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "control/dispatcher/core.h"
 #include "control/dispatcher/server/job_key.h"
+#include "control/dispatcher/transaction.h"
+#include "control/journal/changes_proto.h"
 #include "control/sync/clock.h"
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
@@ -67,6 +69,15 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
   return options;
 }
 
+void Dispatcher::CompareState(const Life& life, control::Core& core) {
+  if (!life.alive()) return;
+  const control::Transaction txn(core);  // holds the core's lock, and changes nothing
+  absl::StatusOr<std::vector<std::string>> own = control::EncodeState(txn.shared().state);
+  const absl::Status status =
+      own.ok() ? world().shadow.OnOwnState(txn.shared().sequence, *std::move(own)) : own.status();
+  if (!status.ok()) world().Violates(status.message());
+}
+
 absl::Status Dispatcher::Main(Life& life) {
   absl::Status failure;
   SimDisk disk(world().scheduler, life.process(), device_,
@@ -81,6 +92,7 @@ absl::Status Dispatcher::Main(Life& life) {
       [this](const absl::Status& status) { world().Violates(status.message()); });
   ASSIGN_OR_RETURN(const std::unique_ptr<control::Core> core,
                    control::Core::Open(Options(life, failure), std::move(journal)));
+  CompareState(life, *core);
   ASSIGN_OR_RETURN(std::unique_ptr<Port> port,
                    Port::Open(world().network, life.process(), kDispatcherAddress, core.get()));
   ASSIGN_OR_RETURN(Thread sweeper, StartThread("sweeps", [&] {
@@ -94,6 +106,8 @@ absl::Status Dispatcher::Main(Life& life) {
   prober.join();
   core->BeginToLeave();
   port.reset();
+  // A core whose journal has failed changes its state without records.
+  if (failure.ok()) CompareState(life, *core);
   return failure;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "control/dispatcher/core.h"
 #include "control/dispatcher/core_options.h"
 #include "control/env/fake_disk.h"
 #include "tools/simulator/service/role.h"
@@ -25,6 +26,8 @@ class Dispatcher final : public Role {
  private:
   absl::Status Main(Life& life) override;
   void OnKilled() override;
+  // Lets the shadow compare the core's own state.
+  void CompareState(const Life& life, control::Core& core);
   control::CoreOptions Options(Life& life, absl::Status& failure);
 
   FakeDisk device_;          // of all lives

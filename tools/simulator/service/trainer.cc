@@ -45,7 +45,8 @@ Dataset Trainer::MakeDataset() const {
 }
 
 absl::Status Trainer::Main(Life& life) {
-  BeginHistory();
+  if (!life.alive()) return absl::OkStatus();  // killed before it began
+  BeginHistory(life);
   const Dataset dataset = MakeDataset();
   ASSIGN_OR_RETURN(Iterator iterator, dataset.MakeIterator({.seed = world().seed}));
   if (!stored_.empty()) RETURN_IF_ERROR(iterator.Restore(stored_.back().state));
@@ -92,7 +93,8 @@ absl::Status Trainer::Read(Life& life, Iterator& iterator) {
 void Trainer::Record(const Element& element) {
   const Identity its = element.identity();
   const auto value = element.tensor(0).scalar<int64_t>();
-  history_->got.push_back({{its.iteration, its.partition, its.index}, value, world().now()});
+  history_->got.push_back(
+      {{its.iteration, its.partition, its.index}, value, world().now(), world().shadow.sequence()});
   world().scheduler.trace().Add(world().scheduler.now(), "got", process()->number(),
                                 static_cast<uint64_t>(value));
 }
@@ -103,10 +105,12 @@ absl::Status Trainer::SaveAndCommit(Life& life, Iterator& iterator) {
   Sleep(dice_.Draw(kStoreTime));
   if (!life.alive()) return absl::CancelledError("killed");
   stored_.push_back({state, elements});
+  NoteStates();
   RETURN_IF_ERROR(iterator.Commit(state));
   if (!life.alive()) return absl::CancelledError("killed");
   stored_.erase(stored_.begin(), std::prev(stored_.end()));
   stored_.back().committed = true;
+  NoteStates();
   return absl::OkStatus();
 }
 
@@ -115,7 +119,9 @@ void Trainer::ForgetRefused(const absl::Status& failure) {
   const bool refused =
       absl::StrContains(failure.message(), "were never committed") ||
       absl::StrContains(failure.message(), "is not the last one that it committed");
-  if (refused && !stored_.empty() && !stored_.back().committed) stored_.pop_back();
+  if (!refused || stored_.empty() || stored_.back().committed) return;
+  stored_.pop_back();
+  NoteStates();
 }
 
 absl::Status Trainer::FinishReading(Life& life, Iterator& iterator) {
@@ -132,15 +138,22 @@ absl::Status Trainer::FinishReading(Life& life, Iterator& iterator) {
 
 // --- The history -------------------------------------------------------------------
 
-void Trainer::BeginHistory() {
-  if (!stored_.empty()) {
-    history_->got.resize(stored_.back().elements);
-    history_->gone.reset();
-    history_->ended.reset();
-    return;
+void Trainer::BeginHistory(const Life& life) {
+  if (stored_.empty()) {
+    history_ = &world().histories.emplace_back();
+    history_->name = absl::StrCat(name(), ", life ", lives());
+  } else {
+    history_->ContinueFrom(stored_.back().elements);
   }
-  world().histories.push_back({absl::StrCat(name(), ", life ", lives())});
-  history_ = &world().histories.back();
+  world().readers[life.process()->number()] = history_;
+}
+
+void Trainer::NoteStates() {
+  history_->states.clear();
+  for (const Stored& stored : stored_) {
+    history_->states.push_back(stored.elements);
+    if (stored.committed) history_->committed = stored.elements;
+  }
 }
 
 void Trainer::OnKilled() {

@@ -35,7 +35,8 @@ class Trainer final : public Role {
   void OnKilled() override;
   bool commits() const { return world().scenario.ack == AckMode::kOnCommit; }
   Dataset MakeDataset() const;
-  void BeginHistory();
+  void BeginHistory(const Life& life);
+  void NoteStates();  // in the history: which states may be committed
   // Reads until the end, until an error that ends reading, or until the process shall end.
   absl::Status Read(Life& life, Iterator& iterator);
   void Record(const Element& element);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "penstock/ids.h"
 #include "tools/simulator/check/history.h"
 #include "tools/simulator/check/shadow.h"
 #include "tools/simulator/engine/process.h"
@@ -41,6 +43,21 @@ struct World {
   void Violates(absl::string_view what) {
     violations.push_back(absl::StrCat("at ", absl::FormatDuration(now()), ": ", what));
   }
+  // The process of the calling fiber says hello as this client. All processes of a history must be
+  // one client.
+  void OnHello(ClientId client) {
+    const std::shared_ptr<Process> process = scheduler.current_process();
+    const auto reader = readers.find(process->number());
+    if (!process->alive() || reader == readers.end()) return;
+    History& history = *reader->second;
+    if (!history.client.has_value()) {
+      history.client = client;
+      history.connected = shadow.sequence();
+    } else if (history.client != client) {
+      Violates(absl::StrCat(history.name, " was ", ToString(*history.client), ", and continues as ",
+                            ToString(client)));
+    }
+  }
   // Adds a line to the trace.
   void Note(std::string_view kind, std::string_view text) {
     scheduler.trace().Add(scheduler.now(), kind, 0, 0, text);
@@ -54,6 +71,7 @@ struct World {
   const std::shared_ptr<Process> director;  // starts the others, and does the faults
   Shadow shadow;
   Histories histories;
+  std::map<uint64_t, History*> readers;  // by the number of the process that continues the history
   std::vector<std::string> violations;
 };
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "control/proto/messages_proto.h"
@@ -86,10 +87,13 @@ class StreamEvents final : public ConnectionEvents {
 template <class Up, class WireUp>
 class SimSession final : public control::Session<Up> {
  public:
-  explicit SimSession(std::unique_ptr<Connection> connection)
-      : connection_(std::move(connection)) {}
+  using OnSend = std::function<void(const Up&)>;
+
+  SimSession(std::unique_ptr<Connection> connection, OnSend on_send)
+      : on_send_(std::move(on_send)), connection_(std::move(connection)) {}
   ~SimSession() override { Stop(); }
   void Send(Up message) override {
+    on_send_(message);
     WireUp wire;
     ToWire(message, &wire);
     connection_->Send(wire.SerializeAsString());
@@ -100,18 +104,20 @@ class SimSession final : public control::Session<Up> {
   }
 
  private:
+  const OnSend on_send_;
   const std::unique_ptr<Connection> connection_;
 };
 
 template <class Up, class Down, class WireUp, class WireDown>
 std::unique_ptr<control::Session<Up>> OpenStream(Network& network, const std::string& address,
                                                  const std::string& method,
-                                                 control::SessionEvents<Down>* events) {
+                                                 control::SessionEvents<Down>* events,
+                                                 std::function<void(const Up&)> on_send) {
   const auto stream = std::make_shared<StreamEvents<Down, WireDown>>(events);
   std::unique_ptr<Connection> connection = network.Connect(address, stream);
   stream->Opened(connection.get());
   connection->Send(method);
-  return std::make_unique<SimSession<Up, WireUp>>(std::move(connection));
+  return std::make_unique<SimSession<Up, WireUp>>(std::move(connection), std::move(on_send));
 }
 
 }  // namespace
@@ -208,18 +214,22 @@ absl::StatusOr<control::DispatcherStatus> SimStub::GetStatusPage(
 std::unique_ptr<control::ClientSession> SimStub::OpenClientSession(
     control::ClientSessionEvents* events) {
   return OpenStream<control::ClientUp, control::ClientDown, wire::ClientUp, wire::ClientDown>(
-      network_, address_, "ClientSession", events);
+      network_, address_, "ClientSession", events,
+      [on_hello = on_hello_](const control::ClientUp& message) {
+        const auto* hello = std::get_if<control::ClientHello>(&message);
+        if (hello != nullptr) on_hello(hello->client);
+      });
 }
 
 std::unique_ptr<control::WorkerSession> SimStub::OpenWorkerSession(
     control::WorkerSessionEvents* events) {
   return OpenStream<control::WorkerUp, control::WorkerDown, wire::WorkerUp, wire::WorkerDown>(
-      network_, address_, "WorkerSession", events);
+      network_, address_, "WorkerSession", events, [](const control::WorkerUp&) {});
 }
 
-SimScheme::SimScheme(Network& network) {
-  control::RegisterScheme("sim", [&network](const std::string& address) {
-    return std::make_unique<SimStub>(network, address);
+SimScheme::SimScheme(Network& network, OnHello on_hello) {
+  control::RegisterScheme("sim", [&network, on_hello](const std::string& address) {
+    return std::make_unique<SimStub>(network, address, on_hello);
   });
 }
 

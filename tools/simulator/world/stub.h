@@ -3,22 +3,29 @@
 // own (port.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "control/stub/dispatcher_stub.h"
+#include "penstock/ids.h"
 #include "tools/simulator/world/network.h"
 
 namespace penstock::simulator {
+
+// Called on the fiber, and in the process, that sends a client's hello.
+using OnHello = std::function<void(ClientId client)>;
 
 // Each method calls from the process of the calling fiber. Calls are repeated as those of the stub
 // over gRPC are.
 class SimStub final : public control::DispatcherStub {
  public:
   // `address`: "host:port". `network` must outlive the stub and its sessions.
-  SimStub(Network& network, std::string address)
-      : network_(network), address_(std::move(address)) {}
+  SimStub(
+      Network& network, std::string address, OnHello on_hello = [](ClientId) {})
+      : network_(network), address_(std::move(address)), on_hello_(std::move(on_hello)) {}
   ~SimStub() override { Stop(); }
 
   const std::string& address() const override { return address_; }
@@ -59,6 +66,7 @@ class SimStub final : public control::DispatcherStub {
 
   Network& network_;
   const std::string address_;
+  const OnHello on_hello_;
   std::stop_source stop_;
 };
 
@@ -66,7 +74,8 @@ class SimStub final : public control::DispatcherStub {
 // at a time.
 class SimScheme {
  public:
-  explicit SimScheme(Network& network);
+  explicit SimScheme(
+      Network& network, OnHello on_hello = [](ClientId) {});
   ~SimScheme();
   SimScheme(const SimScheme&) = delete;
   SimScheme& operator=(const SimScheme&) = delete;
