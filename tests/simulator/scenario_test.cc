@@ -27,7 +27,7 @@ dispatcher heartbeat=500ms client_timeout=20s worker_timeout=5s snapshot_every=5
 network delay=0.1ms..3ms slow=2%:50ms..500ms
 disk sync=1ms..2ms
 broken closed_is_finished
-expect exact, ends, finished within 90s
+expect exact, ends, given_up<=20, finished within 90s
 seeds 3..8
 )");
   ASSERT_TRUE(scenario.ok()) << scenario.status();
@@ -48,6 +48,7 @@ seeds 3..8
   EXPECT_EQ(scenario->disk_sync.low, absl::Milliseconds(1));
   EXPECT_EQ(scenario->broken, protocol::Broken::kClosedIsFinished);
   EXPECT_EQ(scenario->finished_within, absl::Seconds(90));
+  EXPECT_EQ(scenario->given_up, 20);
   EXPECT_EQ(scenario->first_seed, 3u);
   EXPECT_EQ(scenario->last_seed, 8u);
 }
@@ -90,6 +91,8 @@ TEST(Scenario, NamesTheLineAndWhatMayStandThere) {
   EXPECT_THAT(ErrorOf("trainers 2 step=5ms..1ms"), HasSubstr("ends before it begins"));
   EXPECT_THAT(ErrorOf("trainers 2 ack=never"), HasSubstr("on_delivery, on_commit"));
   EXPECT_THAT(ErrorOf("dataset files"), HasSubstr("is not one of: range"));
+  EXPECT_THAT(ErrorOf("expect exact, given_up<=many, finished within 1s"),
+              HasSubstr("'many' is not a number of 1 or more"));
   EXPECT_THAT(ErrorOf("seeds 5..1"), HasSubstr("such as 1..200"));
   EXPECT_THAT(ErrorOf("seeds 1..5 6"), HasSubstr("'6' is more than the statement takes"));
 }
