@@ -112,6 +112,7 @@ absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, Tra
   Outcome outcome = std::move(run->outcome);
   outcome.violations = run->world.violations;
   outcome.switches = run->scheduler.switches();
+  outcome.coverage = run->world.coverage;
   run.reset();
   outcome.hash = used.hash();
   return outcome;

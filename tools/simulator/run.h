@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tools/simulator/check/coverage.h"
 #include "tools/simulator/engine/trace.h"
 #include "tools/simulator/scenario.h"
 
@@ -19,6 +20,7 @@ struct Outcome {
   int64_t elements = 0;                 // that are in exactly one history
   int64_t given_up = 0;                 // see Findings
   int64_t switches = 0;                 // between fibers
+  Coverage coverage;                    // the states in which the run was
   std::vector<std::string> violations;  // promises that do not hold, the first one first
 };
 

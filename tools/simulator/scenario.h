@@ -39,6 +39,7 @@ struct Fault {
     kJumpClock,  // the time of day of the process is set forward by `time`; negative: back
   };
   Kind kind = Kind::kCrash;
+  std::string name;  // FaultName() of its text
   Target target;
   Target other;              // of kCut and kBreak
   bool both_ways = false;    // of kCut

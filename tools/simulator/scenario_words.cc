@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulator/scenario_words.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,6 +39,10 @@ absl::Status Words::Expect(absl::string_view word) {
   return NotOneOf(empty() ? "" : first(), {std::string(word)});
 }
 
+std::string Words::Left() const {
+  return absl::StrJoin(words_, " ");
+}
+
 absl::Status NotOneOf(absl::string_view word, const std::vector<std::string>& names) {
   return absl::InvalidArgumentError(
       absl::StrCat("'", word, "' is not one of: ", absl::StrJoin(names, ", ")));
@@ -67,6 +73,16 @@ absl::StatusOr<Span> ParseSpan(const std::string& text) {
   ASSIGN_OR_RETURN(span.high, ParseTime(ends.back()));
   if (span.low <= span.high) return span;
   return absl::InvalidArgumentError(absl::StrCat("'", text, "' ends before it begins"));
+}
+
+std::string FaultName(absl::string_view fault) {
+  std::vector<absl::string_view> named;
+  for (absl::string_view word : absl::StrSplit(fault, ' ', absl::SkipEmpty())) {
+    const bool is_name = std::all_of(word.begin(), word.end(),
+                                     [](char c) { return absl::ascii_isalpha(c) || c == '_'; });
+    if (is_name) named.push_back(word);
+  }
+  return absl::StrJoin(named, " ");
 }
 
 // --- Faults ------------------------------------------------------------------------
@@ -169,7 +185,9 @@ absl::Status AddRule(Words& words, bool repeats, std::vector<FaultRule>& rules) 
   }
   if (words.TakeIf("one")) RETURN_IF_ERROR(words.Expect("of:"));
   do {
+    const std::string text = words.Left();
     ASSIGN_OR_RETURN(Fault fault, ParseFault(words));
+    fault.name = FaultName(absl::string_view(text).substr(0, text.find('|')));
     rule.faults.push_back(std::move(fault));
   } while (words.TakeIf("|"));
   rules.push_back(std::move(rule));

@@ -25,6 +25,7 @@ class Words {
   std::string Take();                                          // empty: there is no further word
   bool TakeIf(absl::string_view word);
   absl::Status Expect(absl::string_view word);
+  std::string Left() const;  // the words, with spaces between them
 
  private:
   std::deque<std::string> words_;
@@ -43,6 +44,10 @@ std::vector<std::string> Names(const Map& map) {
 absl::StatusOr<int64_t> ParseCount(const std::string& text);        // 1 or more
 absl::StatusOr<absl::Duration> ParseTime(const std::string& text);  // "1.5s", "2ms", "1h"
 absl::StatusOr<Span> ParseSpan(const std::string& text);            // "1s..5s" or "2s"
+
+// Returns the words of a fault without its numbers, times and options: "crash dispatcher
+// power_loss".
+std::string FaultName(absl::string_view fault);
 
 // Parses "TIME FAULT | FAULT …", the rest of a statement `at` or `every`.
 absl::Status AddRule(Words& words, bool repeats, std::vector<FaultRule>& rules);

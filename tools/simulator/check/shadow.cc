@@ -161,6 +161,7 @@ absl::Status Shadow::Apply(uint64_t sequence, const std::string& record) {
       record, state_, [&](const control::Change& change) { NoteChange(sequence, change); }));
   sequence_ = sequence;
   NoteCommitted();
+  if (on_record_ != nullptr) on_record_(record);
   const auto own = own_states_.extract(sequence);
   return own.empty() ? absl::OkStatus() : CompareOwnState(own.mapped());
 }
@@ -218,6 +219,7 @@ void Shadow::NoteChange(uint64_t sequence, const control::Change& change) {
 void Shadow::NoteCommitted() {
   for (const auto& [id, iteration] : state_.iterations) {
     CommittedIteration& its = iterations_[id];
+    its.closed = iteration.record.closed;
     its.finished = iteration.record.finished;
     its.commits_states = iteration.record.commit_policy == protocol::CommitPolicy::kExplicit;
     its.ends.clear();

@@ -52,6 +52,7 @@ struct CommittedIteration {
   };
   std::vector<Reader> readers;
   std::vector<std::optional<Index>> ends;  // by partition
+  bool closed = false;                     // its readers may be told the end
   bool finished = false;
   bool commits_states = false;  // only states are committed
   std::map<ClientId, Session> sessions;
@@ -74,6 +75,11 @@ class Shadow {
   // Compares it once that record is durable; never, if the record is lost.
   absl::Status OnOwnState(uint64_t sequence, std::vector<std::string> pieces);
 
+  // `on_record` is called with each further durable record, once.
+  void Watch(std::function<void(const std::string& record)> on_record) {
+    on_record_ = std::move(on_record);
+  }
+
   uint64_t sequence() const { return sequence_; }
   const CommittedIterations& iterations() const { return iterations_; }
 
@@ -83,6 +89,7 @@ class Shadow {
   void NoteChange(uint64_t sequence, const control::Change& change);
   void NoteCommitted();
 
+  std::function<void(const std::string&)> on_record_;
   control::State state_;
   uint64_t sequence_ = 0;
   std::deque<std::pair<uint64_t, std::string>> appended_;  // and not yet durable

@@ -23,11 +23,14 @@ constexpr char kWorkDir[] = "/var/lib/penstock";
 constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);  // as in server.cc
 constexpr Span kOtherDiskTime = {absl::Microseconds(10), absl::Microseconds(200)};
 
-// Adds the events of the dispatcher to the trace.
+// Adds the events of the dispatcher to the trace and to the coverage.
 class EventsInTrace final : public EventLog {
  public:
   explicit EventsInTrace(World& world) : world_(world) {}
-  void Write(Event event) override { world_.Note("event", ToString(event)); }
+  void Write(Event event) override {
+    world_.Note("event", ToString(event));
+    world_.coverage.OnEvent(event.name);
+  }
 
  private:
   World& world_;

@@ -23,8 +23,12 @@ void Faults::Await(const FaultRule& rule) {
 }
 
 void Faults::Do(const Fault& fault) {
-  if (fault.kind == Fault::Kind::kJoin) return cluster_.Join(fault.target.kind);
-  if (Role* const role = cluster_.Find(fault.target, dice_)) Do(fault, *role);
+  const bool joins = fault.kind == Fault::Kind::kJoin;
+  Role* const role = joins ? nullptr : cluster_.Find(fault.target, dice_);
+  if (!joins && role == nullptr) return;
+  world_.coverage.OnFault(fault.name, world_.shadow);
+  if (joins) return cluster_.Join(fault.target.kind);
+  Do(fault, *role);
 }
 
 void Faults::Do(const Fault& fault, Role& role) {

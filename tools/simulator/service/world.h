@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "penstock/ids.h"
+#include "tools/simulator/check/coverage.h"
 #include "tools/simulator/check/history.h"
 #include "tools/simulator/check/shadow.h"
 #include "tools/simulator/engine/process.h"
@@ -36,7 +37,10 @@ struct World {
         scenario(its_scenario),
         seed(its_seed),
         start(its_scheduler.now()),
-        director(its_scheduler.NewProcess("director", "director")) {}
+        director(its_scheduler.NewProcess("director", "director")) {
+    network.observer = &coverage;
+    shadow.Watch([this](const std::string& record) { coverage.OnRecord(record); });
+  }
 
   absl::Duration now() const { return scheduler.now() - start; }  // since the start of the run
   // Notes that a promise does not hold.
@@ -69,6 +73,7 @@ struct World {
   const uint64_t seed;
   const absl::Time start;
   const std::shared_ptr<Process> director;  // starts the others, and does the faults
+  Coverage coverage;
   Shadow shadow;
   Histories histories;
   std::map<uint64_t, History*> readers;  // by the number of the process that continues the history

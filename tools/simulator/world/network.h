@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tools/simulator/engine/scheduler.h"
+#include "tools/simulator/world/traffic.h"
 
 namespace penstock::simulator {
 
@@ -68,6 +69,8 @@ class Network {
   ~Network();
 
   Weather weather;  // of messages that are sent from now on
+  // Learns what passes through ports that are opened from now on, which it outlives; null: nobody.
+  TrafficObserver* observer = nullptr;
 
   // AlreadyExists if a living process listens there. `address`: "host:port".
   absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::shared_ptr<Process>& at,

@@ -22,16 +22,24 @@ namespace wire = control::wire;
 // The dispatcher's end of a call. It is kept by what will answer it.
 class Call {
  public:
-  explicit Call(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
+  Call(std::shared_ptr<Connection> connection, std::string method, TrafficObserver* observer)
+      : connection_(std::move(connection)), method_(std::move(method)), observer_(observer) {
+    if (observer_ != nullptr) observer_->OnCall(method_);
+  }
   template <class Wire>
   void Answer(const Wire& answer) const {
     connection_->Send(answer.SerializeAsString());
     connection_->Close(absl::OkStatus());
   }
-  void Fail(const absl::Status& status) const { connection_->Close(status); }
+  void Fail(const absl::Status& status) const {
+    if (observer_ != nullptr) observer_->OnRefused(method_, status);
+    connection_->Close(status);
+  }
 
  private:
   const std::shared_ptr<Connection> connection_;
+  const std::string method_;
+  TrafficObserver* const observer_;
 };
 using Asked = std::shared_ptr<const Call>;
 
@@ -154,16 +162,20 @@ std::map<std::string, Method> MethodsOfDispatcher() {
   };
 }
 
-// Returns null if there is no such method.
-const Method* FindMethod(const std::string& name) {
+const std::map<std::string, Method>& AllMethods() {
   static const std::map<std::string, Method>& methods = *[] {
     auto* all = new std::map<std::string, Method>(MethodsOfDispatcher());
     all->merge(MethodsOfDatasets());
     all->merge(MethodsOfJobs());
     return all;
   }();
-  const auto found = methods.find(name);
-  return found == methods.end() ? nullptr : &found->second;
+  return methods;
+}
+
+// Returns null if there is no such method.
+const Method* FindMethod(const std::string& name) {
+  const auto found = AllMethods().find(name);
+  return found == AllMethods().end() ? nullptr : &found->second;
 }
 
 // Waits for the request of a call.
@@ -191,24 +203,30 @@ class Stream final : public ConnectionEvents, public control::StreamWriter<Down>
                                                  control::Caller);
 
   static std::shared_ptr<Stream> Open(Core* core, Opened open,
-                                      std::shared_ptr<Connection> connection) {
-    auto stream = std::make_shared<Stream>(core, std::move(connection));
+                                      std::shared_ptr<Connection> connection,
+                                      TrafficObserver* observer) {
+    auto stream = std::make_shared<Stream>(core, std::move(connection), observer);
     stream->peer_ = (core->*open)(stream, control::Caller());
     return stream;
   }
-  Stream(Core* core, std::shared_ptr<Connection> connection)
-      : core_(core), connection_(std::move(connection)) {}
+  Stream(Core* core, std::shared_ptr<Connection> connection, TrafficObserver* observer)
+      : core_(core), observer_(observer), connection_(std::move(connection)) {}
 
   // --- From the core ---
   void Send(Down message, uint64_t sequence) override {
     if (connection_ == nullptr) return;
     WireDown wire;
     ToWire(message, &wire);
+    if (observer_ != nullptr) observer_->OnMessage(wire);
     wire.set_sequence(sequence);
     connection_->Send(wire.SerializeAsString());
   }
   void Finish(const absl::Status& status) override {
-    if (connection_ != nullptr) connection_->Close(status);
+    if (connection_ == nullptr) return;
+    if (observer_ != nullptr && !status.ok()) {
+      observer_->OnRefused(absl::StrCat("stream of ", WireUp::descriptor()->name()), status);
+    }
+    connection_->Close(status);
   }
 
   // --- From the peer ---
@@ -220,7 +238,9 @@ class Stream final : public ConnectionEvents, public control::StreamWriter<Down>
       is_unreadable_ = true;
       return core_->OnUnreadable(peer_, message.status());
     }
-    if (message->has_value()) core_->OnMessage(peer_, **std::move(message));
+    if (!message->has_value()) return;
+    if (observer_ != nullptr) observer_->OnMessage(wire);
+    core_->OnMessage(peer_, **std::move(message));
   }
   void OnClosed(const absl::Status&) override {
     if (std::exchange(connection_, nullptr) == nullptr) return;
@@ -230,6 +250,7 @@ class Stream final : public ConnectionEvents, public control::StreamWriter<Down>
 
  private:
   Core* const core_;
+  TrafficObserver* const observer_;
   std::shared_ptr<Connection> connection_;  // null once the connection is closed
   std::shared_ptr<Peer> peer_;
   bool is_unreadable_ = false;
@@ -242,12 +263,18 @@ using WorkerStream = Stream<control::WorkerUp, control::WorkerDown, wire::Worker
 
 // Returns null if there is no such method.
 std::shared_ptr<ConnectionEvents> Begin(Core* core, const std::string& name,
-                                        const std::shared_ptr<Connection>& connection) {
-  if (name == "ClientSession") return ClientStream::Open(core, &Core::OpenClient, connection);
-  if (name == "WorkerSession") return WorkerStream::Open(core, &Core::OpenWorker, connection);
+                                        const std::shared_ptr<Connection>& connection,
+                                        TrafficObserver* observer) {
+  if (name == "ClientSession") {
+    return ClientStream::Open(core, &Core::OpenClient, connection, observer);
+  }
+  if (name == "WorkerSession") {
+    return WorkerStream::Open(core, &Core::OpenWorker, connection, observer);
+  }
   const Method* method = FindMethod(name);
   if (method == nullptr) return nullptr;
-  return std::make_shared<CallEvents>(core, *method, std::make_shared<const Call>(connection));
+  return std::make_shared<CallEvents>(core, *method,
+                                      std::make_shared<const Call>(connection, name, observer));
 }
 
 }  // namespace
@@ -260,7 +287,7 @@ class Port::Visit final : public ConnectionEvents {
 
   void OnMessage(std::string message) override {
     if (events_ != nullptr) return events_->OnMessage(std::move(message));
-    events_ = Begin(port_.core_, message, connection_);
+    events_ = Begin(port_.core_, message, connection_, port_.observer_);
     if (events_ != nullptr) return;
     connection_->Close(
         absl::UnimplementedError(absl::StrCat("a Penstock dispatcher has no method ", message)));
@@ -287,7 +314,7 @@ class Port::Visit final : public ConnectionEvents {
 absl::StatusOr<std::unique_ptr<Port>> Port::Open(Network& network,
                                                  const std::shared_ptr<Process>& at,
                                                  const std::string& address, Core* core) {
-  std::unique_ptr<Port> port(new Port(core));
+  std::unique_ptr<Port> port(new Port(core, network.observer));
   ASSIGN_OR_RETURN(
       port->acceptor_,
       network.Listen(at, address, [port = port.get()](std::shared_ptr<Connection> connection) {
@@ -297,6 +324,12 @@ absl::StatusOr<std::unique_ptr<Port>> Port::Open(Network& network,
         return visit;
       }));
   return port;
+}
+
+std::vector<std::string> Port::Methods() {
+  std::vector<std::string> names;
+  for (const auto& [name, method] : AllMethods()) names.push_back(name);
+  return names;
 }
 
 Port::~Port() {

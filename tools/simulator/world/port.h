@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "control/dispatcher/core.h"
@@ -31,12 +32,15 @@ class Port {
   // follows. Call it on a fiber, also if the process was killed.
   ~Port();
 
+  static std::vector<std::string> Methods();  // the names of all calls, sorted
+
  private:
   class Visit;
 
-  explicit Port(control::Core* core) : core_(core) {}
+  Port(control::Core* core, TrafficObserver* observer) : core_(core), observer_(observer) {}
 
   control::Core* const core_;
+  TrafficObserver* const observer_;
   std::unique_ptr<Acceptor> acceptor_;
   uint64_t last_visit_ = 0;
   std::map<uint64_t, std::shared_ptr<Visit>> visits_;  // the open connections
