@@ -19,9 +19,6 @@ namespace penstock::simulator {
 namespace {
 
 namespace wire = control::wire;
-using google::protobuf::Descriptor;
-using google::protobuf::Message;
-using google::protobuf::OneofDescriptor;
 
 // In the order in which a job passes through them.
 constexpr std::array<const char*, 6> kPhases = {"no job", "opening", "reading",
@@ -31,8 +28,9 @@ constexpr char kNestedChange[] = "iteration_altered";  // has a variant of its o
 constexpr char kOldChange[] = "term_raised";           // only earlier releases wrote it
 
 // Returns the name of the variant that `message` has in its oneof `oneof`.
-std::string VariantOf(const Message& message, const char* oneof) {
-  const OneofDescriptor* variants = message.GetDescriptor()->FindOneofByName(oneof);
+std::string VariantOf(const google::protobuf::Message& message, const char* oneof) {
+  const google::protobuf::OneofDescriptor* variants =
+      message.GetDescriptor()->FindOneofByName(oneof);
   const auto* field = message.GetReflection()->GetOneofFieldDescriptor(message, variants);
   return field == nullptr ? "none" : std::string(field->name());
 }
@@ -44,9 +42,9 @@ std::string ChangeName(const wire::Change& change) {
 }
 
 // Adds "<prefix> <name>" for each variant.
-void AddVariants(const Descriptor* message, const char* oneof, const std::string& prefix,
-                 std::vector<std::string>& states) {
-  const OneofDescriptor* variants = message->FindOneofByName(oneof);
+void AddVariants(const google::protobuf::Descriptor* message, const char* oneof,
+                 const std::string& prefix, std::vector<std::string>& states) {
+  const google::protobuf::OneofDescriptor* variants = message->FindOneofByName(oneof);
   for (int i = 0; i < variants->field_count(); ++i) {
     states.push_back(absl::StrCat(prefix, " ", std::string(variants->field(i)->name())));
   }
@@ -67,7 +65,7 @@ std::string FaultState(std::string_view fault, std::string_view phase) {
 
 }  // namespace
 
-void Coverage::OnMessage(const Message& message) {
+void Coverage::OnMessage(const google::protobuf::Message& message) {
   Saw(absl::StrCat("message ", std::string(message.GetDescriptor()->name()), " ",
                    VariantOf(message, "message")));
 }
@@ -127,8 +125,9 @@ std::string PhaseOf(const Shadow& shadow) {
 
 std::vector<std::string> KnownStates() {
   std::vector<std::string> states;
-  for (const Descriptor* stream : {wire::ClientUp::descriptor(), wire::ClientDown::descriptor(),
-                                   wire::WorkerUp::descriptor(), wire::WorkerDown::descriptor()}) {
+  for (const google::protobuf::Descriptor* stream :
+       {wire::ClientUp::descriptor(), wire::ClientDown::descriptor(), wire::WorkerUp::descriptor(),
+        wire::WorkerDown::descriptor()}) {
     AddVariants(stream, "message", absl::StrCat("message ", std::string(stream->name())), states);
   }
   AddVariants(wire::Change::descriptor(), "change", "change", states);

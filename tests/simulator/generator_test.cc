@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulator/farm/generator.h"
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/simulator/farm/shrinker.h"
+#include "tools/simulator/scenario.h"
+
+namespace penstock::simulator {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAreArray;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kDrawn = 200;
+
+TEST(Generator, DrawsTextsThatCanBeParsed) {
+  for (uint64_t seed = 1; seed <= kDrawn; ++seed) {
+    const std::string text = DrawScenario(seed);
+    const absl::StatusOr<Scenario> scenario = ParseScenario(text);
+    ASSERT_TRUE(scenario.ok()) << scenario.status() << "\n" << text;
+    EXPECT_EQ(scenario->first_seed, seed);
+    EXPECT_EQ(scenario->last_seed, seed);
+    EXPECT_GE(scenario->finished_within, absl::Minutes(5)) << text;
+  }
+}
+
+// A saved scenario has the same statements, so that it gives the same run.
+TEST(Generator, ItsTextsAreTheSameAfterSaving) {
+  for (uint64_t seed = 1; seed <= kDrawn; ++seed) {
+    const std::string text = DrawScenario(seed);
+    const std::string comment = absl::StrCat("Drawn from the seed ", seed, ".");
+    EXPECT_EQ(ToFile({text, seed, comment}), text);
+  }
+}
+
+TEST(Generator, ASeedGivesOneText) {
+  std::set<std::string> texts;
+  for (uint64_t seed = 1; seed <= kDrawn; ++seed) {
+    EXPECT_EQ(DrawScenario(seed), DrawScenario(seed));
+    texts.insert(DrawScenario(seed));
+  }
+  EXPECT_EQ(texts.size(), kDrawn);
+}
+
+TEST(Generator, DrawsEachFaultAndAlsoCalmRuns) {
+  std::set<std::string> drawn;
+  int calm = 0;
+  for (uint64_t seed = 1; seed <= kDrawn; ++seed) {
+    const Scenario scenario = ParseScenario(DrawScenario(seed)).value();
+    calm += scenario.rules.empty() ? 1 : 0;
+    for (const FaultRule& rule : scenario.rules) {
+      for (const Fault& fault : rule.faults) drawn.insert(fault.name);
+    }
+  }
+  EXPECT_THAT(drawn, ElementsAreArray(DrawnFaults()));
+  EXPECT_THAT(calm, Ge(10));
+}
+
+TEST(Generator, NamesFaultsWithoutTimes) {
+  EXPECT_THAT(DrawnFaults(), Contains("crash dispatcher power_loss"));
+  EXPECT_THAT(DrawnFaults(), Contains("cut trainer worker both"));
+  EXPECT_THAT(DrawnFaults(), Contains("jump clock trainer"));
+  EXPECT_THAT(DrawnFaults(), Not(Contains(HasSubstr("{"))));
+}
+
+}  // namespace
+}  // namespace penstock::simulator

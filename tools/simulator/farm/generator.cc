@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/simulator/farm/generator.h"
+
+#include <iterator>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "tools/simulator/engine/dice.h"
+#include "tools/simulator/scenario.h"
+#include "tools/simulator/scenario_words.h"
+
+namespace penstock::simulator {
+namespace {
+
+// `{a|b}` is a or b. `[a]` is a or nothing; it may contain braces, but no brackets.
+constexpr absl::string_view kStatements[] = {
+    "workers {1|2|3|4|5} permits={1|2|3}",
+    "trainers {1|2|3|4} ack={on_delivery|on_commit} "
+    "step={1ms..5ms|1ms..20ms|10ms..60ms|20ms..150ms} save_every={3|7|50|200}",
+    "dataset range {50|200|400|1000|3000} [map]",
+    "dispatcher {heartbeat=500ms worker_timeout=3s|heartbeat=500ms worker_timeout=5s|"
+    "heartbeat=1s worker_timeout=5s|heartbeat=1s worker_timeout=10s} "
+    "client_timeout={5s|8s|20s|60s} snapshot_every={5|50|500}",
+    "network delay={0.1ms..3ms|1ms..30ms} [slow={1%|2%|10%}:50ms..500ms]",
+    "[disk sync={0.1ms..1ms|0.5ms..20ms|5ms..200ms}]",
+};
+
+constexpr absl::string_view kFaults[] = {
+    "crash dispatcher back={100ms..3s|1s..8s|5s..30s}",
+    "crash dispatcher power_loss back={100ms..3s|1s..8s}",
+    "crash worker back={500ms..10s|1s..40s|never}",
+    "crash trainer back={100ms..20s|1s..40s|never}",
+    "pause dispatcher {500ms..8s|1s..20s}",
+    "pause worker {100ms..2s|1s..12s}",
+    "pause trainer {100ms..2s|1s..12s|5s..30s}",
+    "drain worker back={1s..10s|never}",
+    "leave worker back={1s..10s|never}",
+    "leave trainer back={1s..10s|never}",
+    "join worker",
+    "join trainer",
+    "break trainer worker",
+    "break trainer dispatcher",
+    "break worker dispatcher",
+    "cut trainer worker {1s..10s|1s..20s}",
+    "cut trainer worker both {1s..10s|1s..20s}",
+    "cut worker trainer {1s..10s|1s..20s}",
+    "cut trainer dispatcher {1s..10s|1s..20s}",
+    "cut trainer dispatcher both {1s..10s|1s..20s}",
+    "cut dispatcher trainer {1s..10s|1s..20s}",
+    "cut worker dispatcher {1s..10s|1s..20s}",
+    "cut worker dispatcher both {1s..10s|1s..20s}",
+    "cut dispatcher worker {1s..10s|1s..20s}",
+    "jump clock dispatcher -1h..1h",
+    "jump clock worker -1h..1h",
+    "jump clock trainer -1h..1h",
+};
+
+constexpr absl::string_view kOnce = "at {0s..1s|1s..5s|5s..20s} ";
+constexpr absl::string_view kAgain = "every {50ms..1s|500ms..4s|2s..8s|5s..20s} ";
+constexpr absl::string_view kCalm = "calm at {5s|10s|30s|60s}";
+
+constexpr int64_t kMostRules = 3;
+constexpr int64_t kMostFaults = 8;  // of a rule
+
+// Draws a text from a template of the tables above.
+std::string Expand(absl::string_view left, Dice& dice) {
+  std::string text;
+  while (!left.empty()) {
+    const size_t begin = left.find_first_of("{[");
+    absl::StrAppend(&text, left.substr(0, begin));
+    if (begin == left.npos) break;
+    const bool is_choice = left[begin] == '{';
+    const size_t end = left.find(is_choice ? '}' : ']', begin);
+    const absl::string_view inner = left.substr(begin + 1, end - begin - 1);
+    if (is_choice) {
+      const std::vector<absl::string_view> choices = absl::StrSplit(inner, '|');
+      const auto last = static_cast<int64_t>(choices.size()) - 1;
+      absl::StrAppend(&text, choices[static_cast<size_t>(dice.Between(0, last))]);
+    } else if (dice.OneIn(2)) {
+      absl::StrAppend(&text, Expand(inner, dice));
+    }
+    left.remove_prefix(end + 1);
+  }
+  return text;
+}
+
+// Adds a statement with single spaces; nothing if the template gave nothing.
+void AddStatement(const std::string& drawn, std::string& text) {
+  const std::vector<std::string> words = absl::StrSplit(drawn, ' ', absl::SkipEmpty());
+  if (!words.empty()) absl::StrAppend(&text, absl::StrJoin(words, " "), "\n");
+}
+
+std::string DrawRule(Dice& dice) {
+  std::vector<std::string> faults;
+  for (int64_t left = dice.Between(1, kMostFaults); left > 0; --left) {
+    const auto last = static_cast<int64_t>(std::size(kFaults)) - 1;
+    faults.push_back(Expand(kFaults[dice.Between(0, last)], dice));
+  }
+  return absl::StrCat(Expand(dice.OneIn(3) ? kOnce : kAgain, dice),
+                      faults.size() == 1 ? "" : "one of: ", absl::StrJoin(faults, " | "));
+}
+
+// Returns more time than one trainer needs that begins twice.
+absl::Duration TimeToFinish(const std::string& text) {
+  const Scenario scenario = ParseScenario(text).value();
+  return absl::Ceil(absl::Minutes(5) + 2 * scenario.elements * scenario.step.high,
+                    absl::Seconds(1));
+}
+
+}  // namespace
+
+std::string DrawScenario(uint64_t seed) {
+  Dice dice(seed);
+  std::string text = absl::StrCat("# Drawn from the seed ", seed, ".\n");
+  for (absl::string_view statement : kStatements) AddStatement(Expand(statement, dice), text);
+  const int64_t rules = dice.Between(0, kMostRules);
+  for (int64_t i = 0; i < rules; ++i) AddStatement(DrawRule(dice), text);
+  if (rules > 0) AddStatement(Expand(kCalm, dice), text);
+  absl::StrAppend(&text, "expect exact, ends, finished within ",
+                  absl::FormatDuration(TimeToFinish(text)), "\nseeds ", seed, "..", seed, "\n");
+  return text;
+}
+
+std::vector<std::string> DrawnFaults() {
+  std::set<std::string> names;
+  for (absl::string_view fault : kFaults) names.insert(FaultName(fault));
+  return {names.begin(), names.end()};
+}
+
+}  // namespace penstock::simulator
