@@ -19,6 +19,7 @@
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/simulator/environment.h"
+#include "tools/simulator/farm/farm.h"
 #include "tools/simulator/run.h"
 #include "tools/simulator/scenario.h"
 
@@ -26,11 +27,17 @@ namespace penstock::simulator {
 namespace {
 
 struct Arguments {
-  std::string file;
+  std::vector<std::string> files;  // one, unless the farm runs
   std::optional<uint64_t> seed;
   std::string seeds;  // "A..B"; empty: those of the scenario
   std::string trace;
   bool replay_check = false;
+  bool farm = false;
+  FarmOptions farm_options;
+  int minutes = 10;
+  std::optional<uint64_t> first_seed;
+
+  const std::string& file() const { return files.front(); }
 };
 
 struct Sums {
@@ -81,16 +88,31 @@ absl::StatusOr<Outcome> RunSeed(const Arguments& given, const Scenario& scenario
 void Report(const Arguments& given, uint64_t seed, const Outcome& outcome) {
   if (outcome.violations.empty()) return;
   std::printf("seed %s: %s (replay: penstock simulate %s --seed %s)\n", absl::StrCat(seed).c_str(),
-              outcome.violations.front().c_str(), given.file.c_str(), absl::StrCat(seed).c_str());
+              outcome.violations.front().c_str(), given.file().c_str(), absl::StrCat(seed).c_str());
   if (!given.seed.has_value()) return;
   for (size_t i = 1; i < outcome.violations.size(); ++i) {
     std::printf("  %s\n", outcome.violations[i].c_str());
   }
 }
 
+// The seeds of two farms differ, unless the user wants the same ones.
+absl::Status Farm(const Arguments& given, int& exit_code) {
+  FarmOptions options = given.farm_options;
+  options.files = given.files;
+  options.time = absl::Minutes(given.minutes);
+  options.first_seed =
+      given.first_seed.value_or(static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())));
+  std::printf("the first seed is %s\n", absl::StrCat(options.first_seed).c_str());
+  ASSIGN_OR_RETURN(const int64_t failed, RunFarm(options));
+  exit_code = failed == 0 ? 0 : 1;
+  return absl::OkStatus();
+}
+
 absl::Status Simulate(const Arguments& given, int& exit_code) {
   ForgetEnvironment();
-  ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(given.file));
+  if (given.farm) return Farm(given, exit_code);
+  if (given.files.size() != 1) return absl::InvalidArgumentError("give one scenario");
+  ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(given.file()));
   RETURN_IF_ERROR(ChooseSeeds(given, scenario));
   if (!given.trace.empty() && scenario.first_seed != scenario.last_seed) {
     return absl::InvalidArgumentError("--trace is for one seed; add --seed N");
@@ -120,6 +142,24 @@ absl::Status Simulate(const Arguments& given, int& exit_code) {
   return absl::OkStatus();
 }
 
+void AddFarm(CLI::App& command, Arguments& given) {
+  CLI::Option* const farm = command.add_flag(
+      "--farm", given.farm,
+      "Run drawn scenarios, and the given ones, under new seeds. Each run is a process.");
+  for (const char* other : {"--seed", "--seeds", "--trace", "--replay-check"}) {
+    farm->excludes(command.get_option(other));
+  }
+  command.add_option("--minutes", given.minutes, "How long runs begin.")
+      ->check(CLI::PositiveNumber)
+      ->needs(farm);
+  command.add_option("--jobs", given.farm_options.jobs, "Runs at a time.")
+      ->check(CLI::PositiveNumber)
+      ->needs(farm);
+  command.add_option("--out", given.farm_options.out, "Folder for scenarios that fail.")
+      ->needs(farm);
+  command.add_option("--first-seed", given.first_seed, "Seed of the first run.")->needs(farm);
+}
+
 void AddSimulation(CLI::App& app, tools::Chosen& chosen) {
   auto given = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
@@ -129,8 +169,8 @@ void AddSimulation(CLI::App& app, tools::Chosen& chosen) {
   command->footer(
       "  penstock simulate tests/simulator/corpus/workers.scenario --seeds 1..1000\n"
       "  penstock simulate tests/simulator/corpus/workers.scenario --seed 17 --trace 17.txt");
-  command->add_option("file", given->file, "The scenario.")->required();
-  CLI::Option* seed = command->add_option("--seed", given->seed, "Run only this seed.");
+  command->add_option("file", given->files, "The scenario; for --farm, any number of them.");
+  CLI::Option* const seed = command->add_option("--seed", given->seed, "Run only this seed.");
   command->add_option("--seeds", given->seeds, "Run the seeds A..B, not those of the scenario.")
       ->excludes(seed);
   command->add_option("--trace", given->trace, "File for all that happens in the run, as text.");
@@ -138,6 +178,7 @@ void AddSimulation(CLI::App& app, tools::Chosen& chosen) {
       "--replay-check", given->replay_check,
       "Run each seed twice, and compare what happens. The trace of the second run has the "
       "name FILE.2.");
+  AddFarm(*command, *given);
   command->callback([given, &chosen] {
     chosen.run = [given, &chosen] { return Simulate(*given, chosen.exit_code); };
   });
