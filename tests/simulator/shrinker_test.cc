@@ -24,7 +24,7 @@ expect exact, ends, finished within 3m
 seeds 1..20
 )";
 
-// What a fake search has to find in a text.
+// A text fails in a fake search if it has all of this.
 struct Needs {
   std::string fault;
   int64_t workers = 1;
