@@ -2,6 +2,7 @@
 #include "tools/simulator/scenario.h"
 
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -80,10 +81,61 @@ calm at 60s
   EXPECT_EQ(third.faults[3].kind, Fault::Kind::kJoin);
 }
 
+TEST(Scenario, ReadsJobs) {
+  const absl::StatusOr<Scenario> scenario = ParseScenario(R"(
+trainers 2 ack=on_commit step=1ms..2ms
+dataset range 99
+job shared
+job shared trainers=3 step=30ms
+job static mode=data elements=7 repetitions=2 ack=on_delivery
+job alone unnamed read=fair
+job ranks read=rounds trainers=4
+job ordered read=order trainers=1
+)");
+  ASSERT_TRUE(scenario.ok()) << scenario.status();
+  const std::vector<JobPlan> jobs = JobsOf(*scenario);
+  ASSERT_EQ(jobs.size(), 5u);
+  EXPECT_EQ(jobs[0].name, "shared");
+  EXPECT_EQ(jobs[0].ack, AckMode::kOnCommit);
+  EXPECT_EQ(jobs[0].elements, 99);
+  EXPECT_EQ(jobs[0].trainers(), 5);
+  EXPECT_EQ(jobs[0].groups[0].step.high, absl::Milliseconds(2));
+  EXPECT_EQ(jobs[0].groups[1].step.high, absl::Milliseconds(30));
+  EXPECT_FALSE(jobs[0].has_consumers());
+  EXPECT_EQ(jobs[1].mode, ShardingPolicy::kData);
+  EXPECT_EQ(jobs[1].elements, 7);
+  EXPECT_EQ(jobs[1].repetitions, 2);
+  EXPECT_EQ(jobs[1].ack, AckMode::kOnDelivery);
+  EXPECT_FALSE(jobs[2].named);
+  EXPECT_EQ(jobs[2].reading, Reading::kFair);
+  EXPECT_TRUE(jobs[3].has_consumers());
+  EXPECT_FALSE(jobs[4].has_consumers());
+}
+
+TEST(Scenario, HasOneJobIfNoneIsNamed) {
+  const Scenario scenario = ParseScenario("trainers 3\ndataset range 5").value();
+  ASSERT_EQ(JobsOf(scenario).size(), 1u);
+  EXPECT_EQ(JobsOf(scenario)[0].trainers(), 3);
+  EXPECT_EQ(JobsOf(scenario)[0].elements, 5);
+}
+
+TEST(Scenario, RefusesJobsThatCannotBe) {
+  EXPECT_THAT(ErrorOf("job"), HasSubstr("a job needs a name"));
+  EXPECT_THAT(ErrorOf("job a mode=file"), HasSubstr("data, dynamic, file_or_data, hint, off"));
+  EXPECT_THAT(ErrorOf("job a read=all"), HasSubstr("any, cache, fair, order, rounds"));
+  EXPECT_THAT(ErrorOf("job a\njob a elements=5"), HasSubstr("is not one of: step, trainers"));
+  EXPECT_THAT(ErrorOf("job a read=cache"), HasSubstr("needs 'mode=off'"));
+  EXPECT_THAT(ErrorOf("job a read=cache mode=off ack=on_commit"), HasSubstr("keeps no history"));
+  EXPECT_THAT(ErrorOf("job a read=order mode=data"), HasSubstr("mode=dynamic"));
+  EXPECT_THAT(ErrorOf("job a read=rounds repetitions=2"), HasSubstr("without consumers"));
+  EXPECT_THAT(ErrorOf("job a unnamed read=rounds"), HasSubstr("'unnamed' is for"));
+  EXPECT_THAT(ErrorOf("job a read=rounds\njob a"), HasSubstr("are one group"));
+}
+
 TEST(Scenario, NamesTheLineAndWhatMayStandThere) {
   EXPECT_EQ(ErrorOf("workers 3\nwrokers 3"),
             "line 2: 'wrokers' is not one of: at, broken, calm, dataset, disk, dispatcher, every, "
-            "expect, network, seeds, trainers, workers");
+            "expect, job, network, seeds, trainers, workers");
   EXPECT_THAT(ErrorOf("workers none"), HasSubstr("'none' is not a number of 1 or more"));
   EXPECT_THAT(ErrorOf("workers 3 permit=2"), HasSubstr("is not one of: permits"));
   EXPECT_THAT(ErrorOf("network repeat=1%"), HasSubstr("is not one of: delay, slow"));

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "control/sync/clock.h"
 #include "control/sync/thread.h"
-#include "tools/simulator/check/exactly_once.h"
+#include "tools/simulator/check/jobs.h"
 #include "tools/simulator/check/progress.h"
 #include "tools/simulator/engine/scheduler.h"
 #include "tools/simulator/service/cluster.h"
@@ -78,10 +78,9 @@ void Direct(Run& run) {
 
 void Check(Run& run) {
   const Scenario& scenario = run.world.scenario;
-  const Findings findings = CheckExactlyOnce(
-      run.world.histories, run.world.shadow.iterations(),
-      {scenario.elements, [&](int64_t index) { return ElementValue(scenario, index); },
-       scenario.given_up});
+  const Findings findings = CheckJobs({run.world.jobs, run.world.histories, run.world.shadow,
+                                       [&](int64_t index) { return ElementValue(scenario, index); },
+                                       /*calm=*/scenario.rules.empty(), scenario.given_up});
   run.outcome.elements = findings.elements;
   run.outcome.given_up = findings.given_up;
   for (const std::string& violation : findings.violations) {

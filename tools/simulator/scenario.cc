@@ -13,51 +13,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "include/status_macros.h"
+#include "tools/simulator/scenario_jobs.h"
 #include "tools/simulator/scenario_words.h"
 
 namespace penstock::simulator {
 namespace {
 
 using protocol::Broken;
-
-// Sets one value of the scenario from its text.
-using SetFromText = std::function<absl::Status(const std::string& text)>;
-using Options = std::map<std::string, SetFromText>;
-
-template <class T, class Parse>
-SetFromText To(T& value, Parse parse) {
-  return [&value, parse](const std::string& text) -> absl::Status {
-    ASSIGN_OR_RETURN(value, parse(text));
-    return absl::OkStatus();
-  };
-}
-
-template <class Integer>
-SetFromText ToCount(Integer& value) {
-  return To(value, [](const std::string& text) -> absl::StatusOr<Integer> {
-    ASSIGN_OR_RETURN(const int64_t count, ParseCount(text));
-    return static_cast<Integer>(count);
-  });
-}
-
-absl::Status SetOptions(Words& words, const Options& options) {
-  while (!words.empty()) {
-    const std::string word = words.Take();
-    const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
-    const auto found = options.find(parts.first);
-    if (found == options.end()) return NotOneOf(word, Names(options));
-    RETURN_IF_ERROR(found->second(parts.second));
-  }
-  return absl::OkStatus();
-}
-
-// --- The statements ----------------------------------------------------------------
-
-absl::StatusOr<AckMode> ParseAckMode(const std::string& text) {
-  if (text == "on_delivery") return AckMode::kOnDelivery;
-  if (text == "on_commit") return AckMode::kOnCommit;
-  return NotOneOf(text, {"on_delivery", "on_commit"});
-}
 
 // "2%:50ms..500ms"
 absl::Status ParseSlow(const std::string& text, Weather& weather) {
@@ -134,7 +96,8 @@ absl::Status ParseSeeds(Words& words, Scenario& scenario) {
 
 absl::Status ParseWorkers(Words& words, Scenario& scenario) {
   RETURN_IF_ERROR(ToCount(scenario.workers)(words.Take()));
-  return SetOptions(words, {{"permits", ToCount(scenario.permits)}});
+  return SetOptions(
+      words, {{"permits", ToCount(scenario.permits)}, {"window", ToCount(scenario.window_bytes)}});
 }
 
 absl::Status ParseTrainers(Words& words, Scenario& scenario) {
@@ -164,6 +127,7 @@ absl::Status ParseStatement(Words& words, Scenario& scenario) {
       {"workers", ParseWorkers},
       {"trainers", ParseTrainers},
       {"dataset", ParseDataset},
+      {"job", AddJob},
       {"dispatcher", ParseDispatcher},
       {"network", ParseNetwork},
       {"disk",
@@ -187,6 +151,21 @@ absl::Status ParseStatement(Words& words, Scenario& scenario) {
 
 }  // namespace
 
+int JobPlan::trainers() const {
+  int count = 0;
+  for (const TrainerGroup& group : groups) count += group.trainers;
+  return count;
+}
+
+std::vector<JobPlan> JobsOf(const Scenario& scenario) {
+  if (!scenario.jobs.empty()) return scenario.jobs;
+  JobPlan job;
+  job.ack = scenario.ack;
+  job.elements = scenario.elements;
+  job.groups = {{scenario.trainers, scenario.step}};
+  return {job};
+}
+
 absl::StatusOr<Scenario> ParseScenario(std::string_view text) {
   Scenario scenario;
   int number = 0;
@@ -201,6 +180,7 @@ absl::StatusOr<Scenario> ParseScenario(std::string_view text) {
       return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", status.message()));
     }
   }
+  RETURN_IF_ERROR(ValidateJobs(scenario));
   if (!scenario.rules.empty() && scenario.calm == absl::ZeroDuration()) {
     return absl::InvalidArgumentError("faults need a line 'calm at TIME', at which they end");
   }

@@ -56,10 +56,43 @@ struct FaultRule {
   std::vector<Fault> faults;
 };
 
+// How a job's trainers get its elements: the kinds of DeliveryMode.
+enum class Reading : uint8_t {
+  kAny,     // FirstComeFirstServed
+  kFair,    // the same, fair
+  kRounds,  // CoordinatedRounds; the job's trainers are its consumers
+  kOrder,   // DeterministicOrder; several trainers are consumers
+  kCache,   // CrossTrainerCache; each trainer reads as many elements as the dataset has
+};
+
+// Trainers of a job that start with the cluster.
+struct TrainerGroup {
+  int trainers = 2;
+  Span step;  // between two elements
+};
+
+struct JobPlan {
+  std::string name = "train";
+  bool named = true;  // false: each trainer has a job of its own
+  ShardingPolicy mode = ShardingPolicy::kDynamic;
+  Reading reading = Reading::kAny;
+  AckMode ack = AckMode::kOnDelivery;
+  int64_t elements = 2000;  // of one pass
+  int64_t repetitions = 1;  // passes
+  std::vector<TrainerGroup> groups;
+
+  int trainers() const;  // of all groups
+  // Each trainer is one of num_consumers.
+  bool has_consumers() const {
+    return reading == Reading::kRounds || (reading == Reading::kOrder && trainers() > 1);
+  }
+};
+
 struct Scenario {
   // --- The cluster ---
   int workers = 3;
-  int permits = 2;  // of a worker
+  int permits = 2;                           // of a worker
+  int64_t window_bytes = int64_t{64} << 20;  // of a worker; for read=cache
   absl::Duration heartbeat = absl::Seconds(1);
   absl::Duration client_timeout = absl::Seconds(60);
   absl::Duration worker_timeout = absl::Seconds(10);
@@ -71,7 +104,8 @@ struct Scenario {
   Span step = {absl::Milliseconds(1), absl::Milliseconds(20)};  // between two elements
   int64_t save_every = 200;                                     // elements; for ack=on_commit
   int64_t elements = 2000;
-  bool map = true;  // values go through a function
+  bool map = true;            // values go through a function
+  std::vector<JobPlan> jobs;  // empty: one job with the values above
   // --- The world ---
   Weather weather;
   Span disk_sync = {absl::Microseconds(500), absl::Milliseconds(20)};
@@ -84,6 +118,9 @@ struct Scenario {
   uint64_t first_seed = 1;
   uint64_t last_seed = 10;
 };
+
+// Returns the scenario's jobs, at least one.
+std::vector<JobPlan> JobsOf(const Scenario& scenario);
 
 // InvalidArgument, which names the line, the error and the words that are allowed.
 absl::StatusOr<Scenario> ParseScenario(std::string_view text);

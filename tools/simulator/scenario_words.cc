@@ -85,6 +85,23 @@ std::string FaultName(absl::string_view fault) {
   return absl::StrJoin(named, " ");
 }
 
+absl::StatusOr<AckMode> ParseAckMode(const std::string& text) {
+  if (text == "on_delivery") return AckMode::kOnDelivery;
+  if (text == "on_commit") return AckMode::kOnCommit;
+  return NotOneOf(text, {"on_delivery", "on_commit"});
+}
+
+absl::Status SetOptions(Words& words, const Options& options) {
+  while (!words.empty()) {
+    const std::string word = words.Take();
+    const std::pair<std::string, std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    const auto found = options.find(parts.first);
+    if (found == options.end()) return NotOneOf(word, Names(options));
+    RETURN_IF_ERROR(found->second(parts.second));
+  }
+  return absl::OkStatus();
+}
+
 // --- Faults ------------------------------------------------------------------------
 
 namespace {

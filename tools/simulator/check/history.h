@@ -32,6 +32,11 @@ struct Got {
   int64_t value = 0;
   absl::Duration when;  // since the start of the run
   uint64_t record = 0;  // the dispatcher's last durable record at that time
+  Placement placement = {};
+  // The element's place among all consumers (penstock/step_token.h); -1: there are no consumers.
+  int64_t round = -1;
+  int64_t consumer = -1;
+  bool pad = false;
 };
 
 // The elements that one reader of the job returned, in order. A process that continues from a state
@@ -47,6 +52,7 @@ struct History {
   size_t committed = 0;        // size of the last state for which Commit() returned OK
   std::optional<absl::Duration> ended;  // Next() returned the end, and all is committed
   std::optional<absl::Duration> gone;   // the process died or left, and nobody continues from it
+  size_t job = 0;                       // its number in the scenario, from 0
 
   // A new process continues from a state that contains the first `elements` elements.
   void ContinueFrom(size_t elements);

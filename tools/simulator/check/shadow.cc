@@ -219,6 +219,8 @@ void Shadow::NoteChange(uint64_t sequence, const control::Change& change) {
 void Shadow::NoteCommitted() {
   for (const auto& [id, iteration] : state_.iterations) {
     CommittedIteration& its = iterations_[id];
+    its.job = iteration.job;
+    its.repetition = iteration.repetition;
     its.closed = iteration.record.closed;
     its.finished = iteration.record.finished;
     its.commits_states = iteration.record.commit_policy == protocol::CommitPolicy::kExplicit;
@@ -232,6 +234,26 @@ void Shadow::NoteCommitted() {
       its.readers.push_back({reader.client, reader.committed});
     }
   }
+}
+
+Shadow Shadow::Of(std::map<IterationId, CommittedIteration> iterations) {
+  Shadow shadow;
+  shadow.iterations_ = std::move(iterations);
+  return shadow;
+}
+
+Shadow Shadow::Only(IterationId id, std::optional<PartitionId> partition) const {
+  const auto found = iterations_.find(id);
+  if (found == iterations_.end()) return Shadow();
+  CommittedIteration its = found->second;
+  for (size_t p = 0; partition.has_value() && p < its.ends.size(); ++p) {
+    if (p + 1 == partition->value()) continue;
+    its.ends[p] = 0;
+    for (CommittedIteration::Reader& reader : its.readers) {
+      if (p < reader.committed.size()) reader.committed[p] = {};
+    }
+  }
+  return Of({{id, std::move(its)}});
 }
 
 std::unique_ptr<Journal> WatchJournal(std::unique_ptr<Journal> journal, Shadow& shadow,

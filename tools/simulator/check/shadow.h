@@ -50,6 +50,8 @@ struct CommittedIteration {
     PartitionId partition;
     IndexSet added;
   };
+  JobId job;
+  int64_t repetition = 0;
   std::vector<Reader> readers;
   std::vector<std::optional<Index>> ends;  // by partition
   bool closed = false;                     // its readers may be told the end
@@ -79,6 +81,12 @@ class Shadow {
   void Watch(std::function<void(const std::string& record)> on_record) {
     on_record_ = std::move(on_record);
   }
+
+  // Returns a shadow that knows only one iteration, and of this only one partition, if it is given:
+  // the other partitions are then empty.
+  Shadow Only(IterationId id, std::optional<PartitionId> partition = std::nullopt) const;
+  // Makes a shadow for tests of checks.
+  static Shadow Of(std::map<IterationId, CommittedIteration> iterations);
 
   uint64_t sequence() const { return sequence_; }
   const CommittedIterations& iterations() const { return iterations_; }

@@ -31,7 +31,26 @@ void AddRunning(const Roles& roles, const Target& target, const Role* but,
 void Cluster::Start() {
   dispatcher_.Start();
   for (int i = 0; i < world_.scenario.workers; ++i) Join(RoleKind::kWorker);
-  for (int i = 0; i < world_.scenario.trainers; ++i) Join(RoleKind::kTrainer);
+  for (size_t job = 0; job < world_.jobs.size(); ++job) StartTrainers(job);
+}
+
+void Cluster::StartTrainers(size_t job) {
+  Consumers* consumers = nullptr;
+  if (world_.jobs[job].reading == Reading::kRounds) {
+    consumers = consumers_.emplace_back(std::make_unique<Consumers>(world_)).get();
+  }
+  int64_t number = 0;
+  for (const TrainerGroup& group : world_.jobs[job].groups) {
+    for (int i = 0; i < group.trainers; ++i) AddTrainer({job, number++, group.step, consumers});
+  }
+}
+
+Trainer& Cluster::AddTrainer(const Seat& seat) {
+  const std::string name = absl::StrCat("trainer", trainers_.size() + 1);
+  trainers_.push_back(std::make_unique<Trainer>(world_, name, seat));
+  if (seat.consumers != nullptr) seat.consumers->Add(trainers_.back().get());
+  trainers_.back()->Start();
+  return *trainers_.back();
 }
 
 void Cluster::Join(RoleKind kind) {
@@ -39,10 +58,14 @@ void Cluster::Join(RoleKind kind) {
     const std::string name = absl::StrCat("worker", workers_.size() + 1);
     workers_.push_back(std::make_unique<Worker>(world_, name));
     workers_.back()->Start();
-  } else {
-    const std::string name = absl::StrCat("trainer", trainers_.size() + 1);
-    trainers_.push_back(std::make_unique<Trainer>(world_, name));
-    trainers_.back()->Start();
+    return;
+  }
+  for (size_t i = 0; i < world_.jobs.size(); ++i) {
+    const size_t job = joined_++ % world_.jobs.size();
+    const JobPlan& plan = world_.jobs[job];
+    if (plan.reading == Reading::kRounds || plan.reading == Reading::kOrder) continue;
+    AddTrainer({job, 0, plan.groups.front().step, nullptr});
+    return;
   }
 }
 
@@ -66,12 +89,23 @@ void Cluster::Mend() {
     dispatcher_.StartAfter(absl::ZeroDuration());
   }
   if (!std::any_of(workers_.begin(), workers_.end(), lives)) Join(RoleKind::kWorker);
-  const bool any_ended =
-      std::any_of(world_.histories.begin(), world_.histories.end(),
-                  [](const History& history) { return history.ended.has_value(); });
-  // A trainer that is about to leave reads no more.
-  const bool any_lives = std::any_of(trainers_.begin(), trainers_.end(), lives);
-  if (!any_lives && !any_ended) Join(RoleKind::kTrainer);
+  for (size_t job = 0; job < world_.jobs.size(); ++job) MendJob(job);
+}
+
+void Cluster::MendJob(size_t job) {
+  const bool needs_all = world_.jobs[job].has_consumers();
+  bool any_reads = false;
+  for (const auto& trainer : trainers_) {
+    if (trainer->job() != job) continue;
+    // A trainer that is about to leave reads no more.
+    bool reads = trainer->running() || trainer->starts_again() || trainer->finished();
+    if (needs_all && !reads) {
+      trainer->StartAfter(absl::ZeroDuration());
+      reads = true;
+    }
+    any_reads |= reads;
+  }
+  if (!any_reads) AddTrainer({job, 0, world_.jobs[job].groups.front().step, nullptr});
 }
 
 bool Cluster::AnyReads() const {

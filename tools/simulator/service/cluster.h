@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "tools/simulator/engine/dice.h"
 #include "tools/simulator/scenario.h"
+#include "tools/simulator/service/consumers.h"
 #include "tools/simulator/service/dispatcher.h"
 #include "tools/simulator/service/role.h"
 #include "tools/simulator/service/trainer.h"
@@ -23,15 +24,16 @@ class Cluster {
 
   // Starts the dispatcher, and as many workers and trainers as the scenario has.
   void Start();
-  // Starts one more. REQUIRES: `kind` is a worker or a trainer.
+  // Starts one more worker, or one more trainer of the next job that admits any number of them.
+  // REQUIRES: `kind` is one of these.
   void Join(RoleKind kind);
   // Returns a running role, drawn among those that `target` admits; nullptr: there is none. Never
   // returns `but`.
   Role* Find(const Target& target, Dice& dice, const Role* but = nullptr);
   Dispatcher& dispatcher() { return dispatcher_; }
 
-  // After the last fault: makes sure that the dispatcher runs, and a worker and a trainer if there
-  // are elements left to read.
+  // After the last fault: makes sure that the dispatcher runs, and a worker, and enough trainers of
+  // each job that nobody has read to the end.
   void Mend();
   // Returns whether a trainer reads, is about to end, or will read again.
   bool AnyReads() const;
@@ -41,6 +43,11 @@ class Cluster {
   bool CrashAll();
 
  private:
+  void StartTrainers(size_t job);
+  // Starts a trainer of a job, and returns it.
+  Trainer& AddTrainer(const Seat& seat);
+  // Starts what a job needs so that it is read to its end.
+  void MendJob(size_t job);
   void ForAll(absl::FunctionRef<void(Role&)> visit);
   // Waits until no process is left in the roles for which `counts` is true, for a bounded time.
   bool AwaitEnd(absl::FunctionRef<bool(const Role&)> counts);
@@ -49,6 +56,8 @@ class Cluster {
   Dispatcher dispatcher_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
+  std::vector<std::unique_ptr<Consumers>> consumers_;  // of the jobs in rounds
+  size_t joined_ = 0;                                  // calls of Join() for trainers
 };
 
 }  // namespace penstock::simulator

@@ -6,22 +6,42 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "penstock/dataset.h"
+#include "penstock/distribute.h"
 #include "penstock/iterator.h"
 #include "tools/simulator/check/history.h"
 #include "tools/simulator/engine/dice.h"
+#include "tools/simulator/service/consumers.h"
 #include "tools/simulator/service/role.h"
 
 namespace penstock::simulator {
 
+// Which job a trainer reads, and how.
+struct Seat {
+  size_t job = 0;                  // number in World::jobs
+  int64_t consumer = 0;            // its number, if the job has consumers
+  Span step;                       // between two elements
+  Consumers* consumers = nullptr;  // of a coordinated read; otherwise nullptr
+};
+
 class Trainer final : public Role {
  public:
-  Trainer(World& world, std::string name)
-      : Role(world, std::move(name)), dice_(world.scheduler.dice().Split()) {}
+  Trainer(World& world, std::string name, const Seat& seat)
+      : Role(world, std::move(name)), seat_(seat), dice_(world.scheduler.dice().Split()) {}
+
+  size_t job() const { return seat_.job; }
+  // Returns whether the history of its present life, or of the last one, has reached the end.
+  bool finished() const { return history_ != nullptr && history_->ended.has_value(); }
+  // Its job is begun again, so its history no longer counts.
+  void GiveUpHistory();
+  // Return whether it has a state of a step, and all such steps. A step is a number of elements.
+  bool HasStored(size_t step) const;
+  std::vector<size_t> StoredSteps() const;
 
  private:
   // A state that is on the trainer's disk, which never loses it.
@@ -33,25 +53,39 @@ class Trainer final : public Role {
 
   absl::Status Main(Life& life) override;
   void OnKilled() override;
-  bool commits() const { return world().scenario.ack == AckMode::kOnCommit; }
+  const JobPlan& plan() const { return world().jobs[seat_.job]; }
+  bool commits() const { return plan().ack == AckMode::kOnCommit; }
+  bool in_rounds() const { return seat_.consumers != nullptr; }
+  DeliveryMode Delivery() const;
   Dataset MakeDataset() const;
   void BeginHistory(const Life& life);
   void NoteStates();  // in the history: which states may be committed
   // Reads until the end, until an error that ends reading, or until the process shall end.
   absl::Status Read(Life& life, Iterator& iterator);
+  bool HasEnough() const;  // of an endless dataset
   void Record(const Element& element);
   // Stores and commits the present state.
-  absl::Status SaveAndCommit(Life& life, Iterator& iterator);
+  absl::Status Save(Life& life, Iterator& iterator);
+  // Does the same with the other consumers, and waits for them. After an error this process must
+  // end.
+  absl::Status SaveTogether(Life& life, Iterator& iterator);
+  absl::Status Store(Life& life, Iterator& iterator);
+  absl::Status Commit(Life& life, Iterator& iterator);  // the state that was stored last
   // Forgets the last stored state if that is why reading failed.
   void ForgetRefused(const absl::Status& failure);
   // Next() has returned the end.
   absl::Status FinishReading(Life& life, Iterator& iterator);
   void NoteGone();
 
+  const Seat seat_;
   Dice dice_;
   std::vector<Stored> stored_;  // the committed one, if there is one, and later ones
   History* history_ = nullptr;  // of the present life; nullptr: none has begun
 };
+
+// Returns the number of partitions of a job with read=order. It is a multiple of the consumers, so
+// that what a consumer has committed is kept as indices (control/protocol/positions.h).
+int64_t OrderPartitions(const JobPlan& plan);
 
 // Returns the value of element number `index` of the dataset.
 int64_t ElementValue(const Scenario& scenario, int64_t index);

@@ -35,6 +35,7 @@ struct World {
       : scheduler(its_scheduler),
         network(its_network),
         scenario(its_scenario),
+        jobs(JobsOf(its_scenario)),
         seed(its_seed),
         start(its_scheduler.now()),
         director(its_scheduler.NewProcess("director", "director")) {
@@ -70,6 +71,7 @@ struct World {
   Scheduler& scheduler;
   Network& network;
   const Scenario& scenario;
+  const std::vector<JobPlan> jobs;
   const uint64_t seed;
   const absl::Time start;
   const std::shared_ptr<Process> director;  // starts the others, and does the faults
