@@ -81,6 +81,17 @@ calm at 60s
   EXPECT_EQ(third.faults[3].kind, Fault::Kind::kJoin);
 }
 
+TEST(Scenario, ReadsClocksAndAFullDisk) {
+  const absl::StatusOr<Scenario> scenario =
+      ParseScenario("clocks skew=-30m..100h\nat 1s fill disk 2s..3s\ncalm at 9s");
+  ASSERT_TRUE(scenario.ok()) << scenario.status();
+  EXPECT_EQ(scenario->clock_skew.low, -absl::Minutes(30));
+  EXPECT_EQ(scenario->clock_skew.high, absl::Hours(100));
+  const Fault& fault = scenario->rules.front().faults.front();
+  EXPECT_EQ(fault.kind, Fault::Kind::kFillDisk);
+  EXPECT_EQ(fault.time.high, absl::Seconds(3));
+}
+
 TEST(Scenario, ReadsJobs) {
   const absl::StatusOr<Scenario> scenario = ParseScenario(R"(
 trainers 2 ack=on_commit step=1ms..2ms
@@ -134,7 +145,8 @@ TEST(Scenario, RefusesJobsThatCannotBe) {
 
 TEST(Scenario, NamesTheLineAndWhatMayStandThere) {
   EXPECT_EQ(ErrorOf("workers 3\nwrokers 3"),
-            "line 2: 'wrokers' is not one of: at, broken, calm, dataset, disk, dispatcher, every, "
+            "line 2: 'wrokers' is not one of: at, broken, calm, clocks, dataset, disk, dispatcher, "
+            "every, "
             "expect, job, network, seeds, trainers, workers");
   EXPECT_THAT(ErrorOf("workers none"), HasSubstr("'none' is not a number of 1 or more"));
   EXPECT_THAT(ErrorOf("workers 3 permit=2"), HasSubstr("is not one of: permits"));
@@ -155,6 +167,8 @@ TEST(Scenario, RefusesFaultsThatItCannotDo) {
   EXPECT_THAT(ErrorOf("at 1s drain trainer"), HasSubstr("'drain' is for workers"));
   EXPECT_THAT(ErrorOf("at 1s join dispatcher"), HasSubstr("workers and trainers"));
   EXPECT_THAT(ErrorOf("at 1s crash worker power_loss"), HasSubstr("for the dispatcher"));
+  EXPECT_THAT(ErrorOf("at 1s fill worker 1s"), HasSubstr("is not one of: disk"));
+  EXPECT_THAT(ErrorOf("clocks skew=-2h..1h"), HasSubstr("must be -1h or more"));
   EXPECT_THAT(ErrorOf("every 0s crash worker"), HasSubstr("must be positive"));
   EXPECT_THAT(ErrorOf("at 1s crash worker"), HasSubstr("calm at TIME"));
 }

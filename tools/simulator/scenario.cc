@@ -121,6 +121,13 @@ absl::Status ParseNetwork(Words& words, Scenario& scenario) {
                      {"slow", [&](const std::string& text) { return ParseSlow(text, weather); }}});
 }
 
+// Boot times are never negative, and a right clock is at an hour when a run begins.
+absl::Status ParseClocks(Words& words, Scenario& scenario) {
+  RETURN_IF_ERROR(SetOptions(words, {{"skew", To(scenario.clock_skew, ParseSpan)}}));
+  if (scenario.clock_skew.low >= -absl::Hours(1)) return absl::OkStatus();
+  return absl::InvalidArgumentError("a clock's skew must be -1h or more");
+}
+
 absl::Status ParseStatement(Words& words, Scenario& scenario) {
   using Parse = std::function<absl::Status(Words&, Scenario&)>;
   static const std::map<std::string, Parse>& statements = *new std::map<std::string, Parse>{
@@ -134,6 +141,7 @@ absl::Status ParseStatement(Words& words, Scenario& scenario) {
        [](Words& w, Scenario& s) {
          return SetOptions(w, {{"sync", To(s.disk_sync, ParseSpan)}});
        }},
+      {"clocks", ParseClocks},
       {"broken", [](Words& w, Scenario& s) { return To(s.broken, ParseBroken)(w.Take()); }},
       {"at", [](Words& w, Scenario& s) { return AddRule(w, /*repeats=*/false, s.rules); }},
       {"every", [](Words& w, Scenario& s) { return AddRule(w, /*repeats=*/true, s.rules); }},

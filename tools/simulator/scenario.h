@@ -37,6 +37,7 @@ struct Fault {
     kLeave,      // a worker or a trainer ends in the usual way
     kJoin,       // one more worker or trainer
     kJumpClock,  // the time of day of the process is set forward by `time`; negative: back
+    kFillDisk,   // the dispatcher's disk has no room for `time`
   };
   Kind kind = Kind::kCrash;
   std::string name;  // FaultName() of its text
@@ -44,7 +45,7 @@ struct Fault {
   Target other;              // of kCut and kBreak
   bool both_ways = false;    // of kCut
   bool power_loss = false;   // of kCrash of the dispatcher: unsynced data are lost
-  Span time = {};            // of kPause, kCut and kJumpClock
+  Span time = {};            // of kPause, kCut, kJumpClock and kFillDisk
   std::optional<Span> back;  // of kCrash, kDrain and kLeave: starts again after it; nullopt: never
 };
 
@@ -109,6 +110,7 @@ struct Scenario {
   // --- The world ---
   Weather weather;
   Span disk_sync = {absl::Microseconds(500), absl::Milliseconds(20)};
+  Span clock_skew = {};  // drawn for each process: its boot time minus that of a right clock
   // --- The faults, until `calm` ---
   std::vector<FaultRule> rules;
   absl::Duration calm;                                // after the start

@@ -145,7 +145,8 @@ absl::Status ParseLast(Words& words, Fault& fault) {
       fault.both_ways = words.TakeIf("both");
       [[fallthrough]];
     case Fault::Kind::kPause:
-    case Fault::Kind::kJumpClock: {
+    case Fault::Kind::kJumpClock:
+    case Fault::Kind::kFillDisk: {
       ASSIGN_OR_RETURN(fault.time, ParseSpan(words.Take()));
       return absl::OkStatus();
     }
@@ -174,16 +175,21 @@ absl::Status CheckTarget(const Fault& fault, const std::string& name) {
 
 absl::StatusOr<Fault> ParseFault(Words& words) {
   static const std::map<std::string, Fault::Kind>& kinds = *new std::map<std::string, Fault::Kind>{
-      {"crash", Fault::Kind::kCrash}, {"pause", Fault::Kind::kPause},
-      {"cut", Fault::Kind::kCut},     {"break", Fault::Kind::kBreak},
-      {"drain", Fault::Kind::kDrain}, {"leave", Fault::Kind::kLeave},
-      {"join", Fault::Kind::kJoin},   {"jump", Fault::Kind::kJumpClock}};
+      {"crash", Fault::Kind::kCrash},  {"pause", Fault::Kind::kPause},
+      {"cut", Fault::Kind::kCut},      {"break", Fault::Kind::kBreak},
+      {"drain", Fault::Kind::kDrain},  {"leave", Fault::Kind::kLeave},
+      {"join", Fault::Kind::kJoin},    {"jump", Fault::Kind::kJumpClock},
+      {"fill", Fault::Kind::kFillDisk}};
   const std::string word = words.Take();
   const auto found = kinds.find(word);
   if (found == kinds.end()) return NotOneOf(word, Names(kinds));
   Fault fault{.kind = found->second};
   if (fault.kind == Fault::Kind::kJumpClock) RETURN_IF_ERROR(words.Expect("clock"));
-  ASSIGN_OR_RETURN(fault.target, ParseTarget(words));
+  if (fault.kind == Fault::Kind::kFillDisk) {
+    RETURN_IF_ERROR(words.Expect("disk"));
+  } else {
+    ASSIGN_OR_RETURN(fault.target, ParseTarget(words));
+  }
   if (fault.kind == Fault::Kind::kCut || fault.kind == Fault::Kind::kBreak) {
     ASSIGN_OR_RETURN(fault.other, ParseTarget(words));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulator/service/dispatcher.h"
 
+#include <limits>
 #include <random>
 #include <utility>
 #include <vector>
@@ -41,6 +42,19 @@ class EventsInTrace final : public EventLog {
 void Dispatcher::LosePower() {
   std::mt19937_64 random(world().scheduler.dice().Next());
   device_.LosePower(random);
+}
+
+void Dispatcher::FillDisk() {
+  world().Note("full", name());
+  world().disk_was_full = true;
+  ++fills_;
+  device_.SetCapacity(0);
+}
+
+void Dispatcher::FreeDisk() {
+  if (--fills_ > 0) return;
+  world().Note("free", name());
+  device_.SetCapacity(std::numeric_limits<uint64_t>::max());
 }
 
 void Dispatcher::OnKilled() {

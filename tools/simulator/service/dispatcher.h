@@ -22,6 +22,9 @@ class Dispatcher final : public Role {
 
   // The disk forgets data that were not synced. Call it after Crash().
   void LosePower();
+  // Between these calls the disk has no room. The calls are counted.
+  void FillDisk();
+  void FreeDisk();
 
  private:
   absl::Status Main(Life& life) override;
@@ -32,6 +35,7 @@ class Dispatcher final : public Role {
 
   FakeDisk device_;          // of all lives
   SimDisk* disk_ = nullptr;  // of the present life
+  int fills_ = 0;            // calls of FillDisk() without FreeDisk()
 };
 
 }  // namespace penstock::simulator

@@ -24,10 +24,12 @@ void Faults::Await(const FaultRule& rule) {
 
 void Faults::Do(const Fault& fault) {
   const bool joins = fault.kind == Fault::Kind::kJoin;
-  Role* const role = joins ? nullptr : cluster_.Find(fault.target, dice_);
-  if (!joins && role == nullptr) return;
+  const bool fills = fault.kind == Fault::Kind::kFillDisk;
+  Role* const role = joins || fills ? nullptr : cluster_.Find(fault.target, dice_);
+  if (!joins && !fills && role == nullptr) return;
   world_.coverage.OnFault(fault.name, world_.shadow);
   if (joins) return cluster_.Join(fault.target.kind);
+  if (fills) return FillDisk(fault);
   Do(fault, *role);
 }
 
@@ -49,7 +51,8 @@ void Faults::Do(const Fault& fault, Role& role) {
     case Fault::Kind::kJumpClock:
       return JumpClock(fault, role);
     case Fault::Kind::kJoin:
-      return;
+    case Fault::Kind::kFillDisk:
+      return;  // has no target
   }
 }
 
@@ -82,6 +85,12 @@ void Faults::Separate(const Fault& fault, Role& role) {
                                   absl::FormatDuration(time)));
   world_.network.Cut(role.name(), other->name(), time);
   if (fault.both_ways) world_.network.Cut(other->name(), role.name(), time);
+}
+
+void Faults::FillDisk(const Fault& fault) {
+  cluster_.dispatcher().FillDisk();
+  world_.scheduler.At(world_.scheduler.now() + Draw(fault.time), world_.director,
+                      [this] { cluster_.dispatcher().FreeDisk(); });
 }
 
 void Faults::JumpClock(const Fault& fault, Role& role) {

@@ -41,8 +41,9 @@ void Life::AwaitKillOrFinish(absl::Duration time) {
 }
 
 // Returns whether a process may end with this error because another one was away, or because it was
-// away itself.
-static bool FollowsFromFaults(const absl::Status& status) {
+// away itself, or because the dispatcher's disk was full.
+static bool FollowsFromFaults(const World& world, const absl::Status& status) {
+  if (world.disk_was_full && absl::IsResourceExhausted(status)) return true;
   return absl::IsUnavailable(status) || absl::IsFailedPrecondition(status) ||
          absl::IsAborted(status) || absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
 }
@@ -52,6 +53,10 @@ void Role::Start() {
   ++lives_;
   ++lives_left_;
   life_ = std::make_shared<Life>(world_.scheduler, world_.scheduler.NewProcess(name_, name_));
+  // A scenario without skews draws nothing here.
+  if (const Span& skew = world_.scenario.clock_skew; skew.low < skew.high) {
+    life_->process()->SetClocks(world_.scheduler.dice().Draw(skew), absl::ZeroDuration());
+  }
   world_.Note("start", name_);
   world_.scheduler.StartIn(life_->process(), "main", [this, life = life_] { Run(life); });
 }
@@ -62,7 +67,7 @@ void Role::Run(const std::shared_ptr<Life>& life) {
   if (life_ == life) life_ = nullptr;
   world_.Note("over", absl::StrCat(name_, " ", status.ToString()));
   if (!life->alive() || status.ok()) return;
-  if (world_.scenario.rules.empty() || !FollowsFromFaults(status)) {
+  if (world_.scenario.rules.empty() || !FollowsFromFaults(world_, status)) {
     world_.Violates(
         absl::StrCat(name_, " ended by itself, and no fault explains it: ", status.ToString()));
   }

@@ -80,6 +80,7 @@ struct World {
   Histories histories;
   std::map<uint64_t, History*> readers;  // by the number of the process that continues the history
   std::vector<std::string> violations;
+  bool disk_was_full = false;  // the dispatcher's, at some time
 };
 
 }  // namespace penstock::simulator
