@@ -78,6 +78,7 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
   options.port_refuses = [this](const std::string& address) {
     return world().network.Refuses(address);
   };
+  options.check_kept = true;
   options.on_failure = [&life, &failure](const absl::Status& status) {
     failure = status;
     life.Tell(Order::kLeave);
