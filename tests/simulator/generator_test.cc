@@ -18,6 +18,7 @@ using ::testing::ElementsAreArray;
 using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr uint64_t kDrawn = 200;
 
@@ -62,6 +63,34 @@ TEST(Generator, DrawsEachFaultAndAlsoCalmRuns) {
   }
   EXPECT_THAT(drawn, ElementsAreArray(DrawnFaults()));
   EXPECT_THAT(calm, Ge(10));
+}
+
+TEST(Generator, DrawsJobsOfEachKindAndAlsoOneJob) {
+  std::set<Reading> readings;
+  std::set<ShardingPolicy> modes;
+  int without = 0;
+  for (uint64_t seed = 1; seed <= kDrawn; ++seed) {
+    const Scenario scenario = ParseScenario(DrawScenario(seed)).value();
+    without += scenario.jobs.empty() ? 1 : 0;
+    for (const JobPlan& job : scenario.jobs) {
+      readings.insert(job.reading);
+      modes.insert(job.mode);
+    }
+  }
+  EXPECT_THAT(readings, SizeIs(5));
+  EXPECT_THAT(modes, SizeIs(5));
+  EXPECT_THAT(without, Ge(10));
+}
+
+// Nothing may be given up where each reader commits what it was given.
+TEST(Generator, AllowsThatElementsAreGivenUpWhereStatesAreCommitted) {
+  for (uint64_t seed = 1; seed <= kDrawn; ++seed) {
+    const std::string text = DrawScenario(seed);
+    const Scenario scenario = ParseScenario(text).value();
+    bool commits = false;
+    for (const JobPlan& job : JobsOf(scenario)) commits |= job.ack == AckMode::kOnCommit;
+    EXPECT_EQ(scenario.given_up > 0, commits && !scenario.rules.empty()) << text;
+  }
 }
 
 TEST(Generator, NamesFaultsWithoutTimes) {

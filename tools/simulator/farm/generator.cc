@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulator/farm/generator.h"
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 
@@ -18,7 +19,7 @@ namespace {
 
 // `{a|b}` is a or b. `[a]` is a or nothing; it may contain braces, but no brackets.
 constexpr absl::string_view kStatements[] = {
-    "workers {1|2|3|4|5} permits={1|2|3}",
+    "workers {1|2|3|4|5} permits={1|2|3} [window={20000|200000}]",
     "trainers {1|2|3|4} ack={on_delivery|on_commit} "
     "step={1ms..5ms|1ms..20ms|10ms..60ms|20ms..150ms} save_every={3|7|50|200}",
     "dataset range {50|200|400|1000|3000} [map]",
@@ -27,6 +28,17 @@ constexpr absl::string_view kStatements[] = {
     "client_timeout={5s|8s|20s|60s} snapshot_every={5|50|500}",
     "network delay={0.1ms..3ms|1ms..30ms} [slow={1%|2%|10%}:50ms..500ms]",
     "[disk sync={0.1ms..1ms|0.5ms..20ms|5ms..200ms}]",
+    "[clocks skew={-1s..1s|-30m..1h|-1h..1000h}]",
+};
+
+// The options of a statement `job`.
+constexpr absl::string_view kJobs[] = {
+    "[unnamed] read={any|fair} trainers={1|2|3} [step={1ms..5ms|10ms..60ms}] [repetitions={2|3}]",
+    "mode={off|data|file_or_data|hint} elements={50|200|400} [repetitions={2|3}]",
+    "read=rounds trainers={2|3|4}",
+    "read=order trainers=1 [repetitions={2|3}]",
+    "read=order trainers={2|3}",
+    "read=cache mode=off ack=on_delivery trainers={1|2|3}",
 };
 
 constexpr absl::string_view kFaults[] = {
@@ -57,14 +69,17 @@ constexpr absl::string_view kFaults[] = {
     "jump clock dispatcher -1h..1h",
     "jump clock worker -1h..1h",
     "jump clock trainer -1h..1h",
+    "fill disk {100ms..1s|100ms..4s|1s..10s}",
 };
 
 constexpr absl::string_view kOnce = "at {0s..1s|1s..5s|5s..20s} ";
 constexpr absl::string_view kAgain = "every {50ms..1s|500ms..4s|2s..8s|5s..20s} ";
 constexpr absl::string_view kCalm = "calm at {5s|10s|30s|60s}";
 
+constexpr int64_t kMostJobs = 3;
 constexpr int64_t kMostRules = 3;
-constexpr int64_t kMostFaults = 8;  // of a rule
+constexpr int64_t kMostFaults = 8;   // of a rule
+constexpr int64_t kMostCopies = 20;  // of the dataset, in mode OFF
 
 // Draws a text from a template of the tables above.
 std::string Expand(absl::string_view left, Dice& dice) {
@@ -105,10 +120,29 @@ std::string DrawRule(Dice& dice) {
 }
 
 // Returns more time than one trainer needs that begins twice.
-absl::Duration TimeToFinish(const std::string& text) {
+absl::Duration TimeToFinish(const Scenario& scenario) {
+  absl::Duration longest;
+  for (const JobPlan& job : JobsOf(scenario)) {
+    const bool copies = job.mode == ShardingPolicy::kOff && job.reading != Reading::kCache;
+    const int64_t elements = job.elements * job.repetitions * (copies ? kMostCopies : 1);
+    for (const TrainerGroup& group : job.groups) {
+      longest = std::max(longest, 2 * elements * group.step.high);
+    }
+  }
+  return absl::Ceil(absl::Minutes(5) + longest, absl::Seconds(1));
+}
+
+// Trainers that never come back may leave elements owed, if only states are committed.
+std::string ExpectOf(const std::string& text) {
   const Scenario scenario = ParseScenario(text).value();
-  return absl::Ceil(absl::Minutes(5) + 2 * scenario.elements * scenario.step.high,
-                    absl::Seconds(1));
+  int64_t owed = 0;
+  for (const JobPlan& job : JobsOf(scenario)) {
+    const bool commits = job.ack == AckMode::kOnCommit && !scenario.rules.empty();
+    if (commits) owed += job.elements * job.repetitions;
+  }
+  return absl::StrCat("expect exact, ends, ",
+                      owed == 0 ? "" : absl::StrCat("given_up<=", owed, ", "), "finished within ",
+                      absl::FormatDuration(TimeToFinish(scenario)));
 }
 
 }  // namespace
@@ -117,11 +151,16 @@ std::string DrawScenario(uint64_t seed) {
   Dice dice(seed);
   std::string text = absl::StrCat("# Drawn from the seed ", seed, ".\n");
   for (absl::string_view statement : kStatements) AddStatement(Expand(statement, dice), text);
+  const int64_t jobs = dice.OneIn(2) ? dice.Between(1, kMostJobs) : 0;
+  for (int64_t i = 1; i <= jobs; ++i) {
+    const auto last = static_cast<int64_t>(std::size(kJobs)) - 1;
+    AddStatement(absl::StrCat("job job", i, " ", Expand(kJobs[dice.Between(0, last)], dice)), text);
+  }
   const int64_t rules = dice.Between(0, kMostRules);
   for (int64_t i = 0; i < rules; ++i) AddStatement(DrawRule(dice), text);
   if (rules > 0) AddStatement(Expand(kCalm, dice), text);
-  absl::StrAppend(&text, "expect exact, ends, finished within ",
-                  absl::FormatDuration(TimeToFinish(text)), "\nseeds ", seed, "..", seed, "\n");
+  AddStatement(ExpectOf(text), text);
+  absl::StrAppend(&text, "seeds ", seed, "..", seed, "\n");
   return text;
 }
 
