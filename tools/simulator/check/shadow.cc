@@ -14,22 +14,21 @@ namespace {
 
 using control::Journal;
 using control::Recovered;
-using control::State;
 
 // Returns the bytes of a state as a recovery would read them. A recovery drops some data that are
 // no longer needed.
 absl::StatusOr<std::vector<std::string>> AsRecovered(const std::vector<std::string>& pieces) {
-  ASSIGN_OR_RETURN(const State decoded, control::DecodeState(pieces));
+  ASSIGN_OR_RETURN(const control::State decoded, control::DecodeState(pieces));
   return control::EncodeState(decoded);
 }
 
-absl::StatusOr<std::vector<std::string>> BytesOf(const State& state) {
+absl::StatusOr<std::vector<std::string>> BytesOf(const control::State& state) {
   ASSIGN_OR_RETURN(const std::vector<std::string> pieces, control::EncodeState(state));
   return AsRecovered(pieces);
 }
 
-absl::StatusOr<State> StateOf(const Recovered& recovered) {
-  State state;
+absl::StatusOr<control::State> StateOf(const Recovered& recovered) {
+  control::State state;
   if (!recovered.snapshot.empty()) {
     ASSIGN_OR_RETURN(state, control::DecodeState(recovered.snapshot));
   }
@@ -98,7 +97,7 @@ absl::Status Shadow::OnRecovered(const Recovered& recovered) {
         absl::StrCat("the snapshot contains record ", recovered.snapshot_sequence,
                      ", but only records up to ", sequence_, " were reported as durable"));
   }
-  ASSIGN_OR_RETURN(const State state, StateOf(recovered));
+  ASSIGN_OR_RETURN(const control::State state, StateOf(recovered));
   for (const Recovered::Record& record : recovered.records) {
     if (record.sequence <= sequence_) continue;
     if (std::find(appended.begin(), appended.end(), std::pair(record.sequence, record.bytes)) ==
