@@ -189,6 +189,7 @@ std::string WorkerManager::OwnerFor(const WorkerHello& hello, const Caller& call
 void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                             const WorkerHello& hello) {
   if (peer->worker) {
+    broken_.insert(peer->worker);
     return txn.Close(peer,
                      absl::InvalidArgumentError(absl::StrCat(
                          "worker ", WorkerText(peer->worker),
@@ -286,16 +287,17 @@ void WorkerManager::OnBookmark(Transaction& txn, const WorkerPeer& peer, const B
 
 void WorkerManager::OnEnded(Transaction& txn, const WorkerPeer& peer, const Ended& ended) {
   const IterationState* iteration = state_.FindIteration(ended.of.iteration);
-  if (iteration == nullptr || !state_.GoesOn(*iteration)) return;
+  if (iteration == nullptr || !state_.GoesOn(*iteration) ||
+      !Holds(*iteration, peer.worker, ended.of)) {
+    return;
+  }
   protocol::IterationContext& context = txn.GetContext(iteration->id);
   const bool first = std::none_of(context.partitions.begin(), context.partitions.end(),
                                   [](const auto& partition) { return partition.ended; });
   protocol::Decision decision =
       protocol::OnEnded(iteration->record, context, peer.worker, ended.of.partition,
                         ended.of.placement, ended.elements);
-  if (first && Holds(*iteration, peer.worker, ended.of)) {
-    txn.SendToSessions(iteration->id, ReportAtOnce{});
-  }
+  if (first) txn.SendToSessions(iteration->id, ReportAtOnce{});
   txn.Settle(iteration->id, std::move(decision));
   if (state_.jobs.at(iteration->job).terms.deterministic)
     txn.membership().OnPartitionEnded(iteration->id, ended.of.partition);

@@ -335,6 +335,29 @@ TEST_F(AgreeingConsumersTest, WithoutACommonRowHoldNobodyUp) {
   EXPECT_EQ(Status().jobs.size(), 1u);
 }
 
+TEST_F(WrongMessagesTest, AnEndOfAnUnknownPartitionIsIgnored) {
+  auto request = JobRequest();
+  request.terms.deterministic = true;
+  request.terms.partitions = 2;
+  JobAnswer job;
+  core_->GetOrCreateJob(request, [&](const auto& answer) { job = *answer; });
+  auto worker_inbox = std::make_shared<WorkerInbox>();
+  const auto worker = core_->OpenWorker(worker_inbox);
+  core_->OnMessage(worker, WorkerHello{.worker = WorkerId(1), .address = "a:1", .permits = 2});
+  auto inbox = std::make_shared<ClientInbox>();
+  core_->OnMessage(core_->OpenClient(inbox), HelloOf(job, 1));
+  const PlacedPartition of = worker_inbox->First<Assign>().of;
+  const size_t before = inbox->messages.size();
+  for (const uint64_t partition : {uint64_t{0}, uint64_t{3}, uint64_t{1} << 40}) {
+    PlacedPartition unknown = of;
+    unknown.partition = PartitionId(partition);
+    core_->OnMessage(worker, Ended{unknown, 5});
+    Pass(absl::Seconds(1));
+  }
+  EXPECT_EQ(inbox->messages.size(), before);
+  EXPECT_EQ(core_->NumWorkers(), 1);
+}
+
 TEST_F(WrongMessagesTest, AWorkerForMorePartitionsThanAnyRunsIsRefused) {
   auto inbox = std::make_shared<WorkerInbox>();
   core_->OnMessage(
