@@ -26,6 +26,7 @@ absl::StatusOr<std::vector<WorkerId>> MembershipView::Apply(const Membership& me
     workers_[worker.worker].record = worker;
     altered.insert(worker.worker);
   }
+  if (message.closed) TakeFromWorkers(altered);
   for (const WorkerId id : altered) {
     const auto found = workers_.find(id);
     if (found != workers_.end() && found->second.partitions == 0) workers_.erase(found);
@@ -34,6 +35,16 @@ absl::StatusOr<std::vector<WorkerId>> MembershipView::Apply(const Membership& me
   closed_ = message.closed;
   max_bytes_in_flight_ = message.max_bytes_in_flight;
   return std::vector<WorkerId>(altered.begin(), altered.end());
+}
+
+// A closed iteration has no workers. The message does not name each partition.
+void MembershipView::TakeFromWorkers(std::set<WorkerId>& altered) {
+  for (Membership::Partition& known : partitions_) {
+    if (!known.worker) continue;
+    --workers_[known.worker].partitions;
+    altered.insert(known.worker);
+    known.worker = {};
+  }
 }
 
 absl::Status MembershipView::Put(const Membership::Partition& partition,

@@ -42,6 +42,8 @@ class MembershipView {
     int64_t partitions = 0;
   };
 
+  // Takes all partitions from their workers, and adds these to `altered`.
+  void TakeFromWorkers(std::set<WorkerId>& altered);
   // Replaces the entry of a partition, and adds its old and its new worker to `altered`.
   absl::Status Put(const Membership::Partition& partition, std::set<WorkerId>& altered);
 

@@ -66,6 +66,15 @@ TEST(MembershipView, HasNoWorkersWhileAllPartitionsWait) {
   EXPECT_TRUE(view.served());
 }
 
+TEST(MembershipView, HasNoWorkersOnceTheIterationIsClosed) {
+  MembershipView view;
+  ASSERT_TRUE(view.Apply(Whole()).ok());
+  EXPECT_THAT(*view.Apply({.version = 4, .closed = true, .since = 3}), ElementsAre(kA, kB));
+  EXPECT_THAT(view.Whole().workers, IsEmpty());
+  for (const Membership::Partition& partition : view.Whole().partitions)
+    EXPECT_FALSE(partition.worker);
+}
+
 TEST(MembershipView, KnowsAPlacedWorkerWithoutARecord) {
   MembershipView view;
   ASSERT_TRUE(view.Apply({.version = 1, .partitions = {On(kA, 1)}}).ok());
