@@ -40,7 +40,9 @@ void Links::Heard(const Key& key, Incarnation incarnation, std::vector<LinkCount
                   absl::Time now) {
   Session& session = sessions_[key];
   if (session.incarnation != incarnation) session = {.incarnation = incarnation};
-  std::ranges::sort(counts, {}, &LinkCounts::worker);
+  std::ranges::stable_sort(counts, {}, &LinkCounts::worker);
+  const auto repeated = std::ranges::unique(counts, {}, &LinkCounts::worker);
+  counts.erase(repeated.begin(), repeated.end());
   for (LinkCounts& link : counts) {
     Cut(link.protocol, kMaxProtocolBytes);
     Cut(link.reason, kMaxReasonBytes);

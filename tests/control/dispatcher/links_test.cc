@@ -53,6 +53,11 @@ TEST_F(LinksTest, ShowTheLastWordOfASession) {
   EXPECT_THAT(links_.Of(kSession), IsEmpty());
 }
 
+TEST_F(LinksTest, AreOnePerWorker) {
+  HearAfter(absl::Seconds(1), {Counts(10, 1000), Counts(20, 2000)});
+  EXPECT_EQ(TheLink().counts, Counts(10, 1000));
+}
+
 // Metrics are kept for ever.
 TEST_F(LinksTest, InventedProtocolsShareALabel) {
   const int64_t before = Total("penstock_link_elements_total", "other");
