@@ -348,12 +348,23 @@ void MakeForPads(const IterationRecord& record, Assign& assign) {
 
 }  // namespace
 
+// Returns whether the partition must be assigned to the audience that it has: elements were given
+// back for readers of it.
+static bool KeepsAudience(const IterationRecord& record, const IterationContext& context,
+                          PartitionId partition) {
+  const PartitionRecord& placed = record.partition(partition);
+  if (!placed.audience || !context.partitions[partition.value() - 1].gives_back) return false;
+  for (size_t r = 0; r < record.readers.size(); ++r)
+    if (record.readers[r].reads() && placed.MayServe(r)) return true;
+  return false;
+}
+
 IndexSet MustAnswer(const IterationRecord& record, const IterationContext& context,
                     PartitionId partition, const std::optional<IndexSet>& audience) {
   IndexSet must;
   const PartitionRecord& placed = record.partition(partition);
   const PartitionContext& partition_context = context.partitions[partition.value() - 1];
-  if (!placed.audience || partition_context.gives_back ||
+  if (!placed.audience || KeepsAudience(record, context, partition) ||
       context.broken == Broken::kServeBeforeAnswer)
     return must;
   for (size_t r = 0; r < record.readers.size(); ++r)
@@ -387,8 +398,7 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
                   WorkerId worker, std::optional<IndexSet> audience) {
   DecisionBuilder builder(record, context);
   const PartitionRecord& placed = record.partition(partition);
-  if (placed.audience && context.partitions[partition.value() - 1].gives_back)
-    audience = placed.audience;
+  if (KeepsAudience(record, context, partition)) audience = placed.audience;
   Assign assign{.worker = worker,
                 .partition = partition,
                 .placement = placed.placement,
@@ -422,6 +432,7 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
       assign.bookmark = bookmark;
   for (size_t r = 0; r < record.readers.size(); ++r) {
     const ReaderRecord& reader = record.readers[r];
+    if (!reader.reads() && audience) audience->Remove(IndexSet::Of(Position(r), Position(r) + 1));
     if (reader.reads() && (!audience || audience->Contains(Position(r))))
       assign.readers.push_back({reader.client, reader.incarnation, reader.consumer});
   }
