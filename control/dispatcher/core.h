@@ -108,7 +108,8 @@ class Core {
 
  private:
   friend class Transaction;
-  // Makes statuses (core_status.cc). Holds the lock for one or two milliseconds at a time.
+  // Makes statuses (core_status.cc). Counts elements for one or two milliseconds at a time under
+  // the lock, and then holds it once for the summary.
   class StatusMaker {
    public:
     explicit StatusMaker(Core& core) : core_(core) {}

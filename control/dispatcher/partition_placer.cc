@@ -154,7 +154,9 @@ std::string PartitionPlacer::FullNamespace(const JobRecord& job) const {
 void PartitionPlacer::RetryLimited(Transaction& txn) {
   for (const IterationId id : std::exchange(limited_, {})) {
     placed_.erase(id);
-    if (state_.FindIteration(id) != nullptr) OpenAndPlace(txn, id);
+    txn.Guard([&] {
+      if (state_.FindIteration(id) != nullptr) OpenAndPlace(txn, id);
+    });
   }
 }
 

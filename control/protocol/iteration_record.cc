@@ -64,8 +64,9 @@ struct Fitting {
   bool operator()(const PartitionAssigned& c) const {
     if (!record.Has(c.partition) || !c.worker) return false;
     const PartitionRecord& partition = record.partition(c.partition);
-    return partition.collecting() && c.placement == partition.placement &&
-           (!c.audience || (record.shared() && AreReaders(*c.audience)));
+    const bool may_choose = record.shared() && !record.at_least_once;
+    return !record.closed && partition.collecting() && c.placement == partition.placement &&
+           (!c.audience || (may_choose && AreReaders(*c.audience)));
   }
   bool operator()(const AudienceExtended& c) const {
     return record.Has(c.partition) && record.partition(c.partition).audience && AreReaders(c.added);

@@ -184,6 +184,7 @@ struct Applying {
   }
   void operator()(const IterationRetired& c) const {
     const IterationState& iteration = state.iterations.at(c.iteration);
+    TakeFromWorkers(iteration);
     const std::pair key(iteration.job, iteration.repetition);
     state.past.insert_or_assign(key, ToPast(iteration));
     state.repetitions.erase(key);
