@@ -51,6 +51,10 @@ std::vector<Change> OneOfEach() {
   second.terms.deterministic = false;  // its consumers read rounds
   second.terms.num_consumers = 6;
   second.terms.group_size = 3;
+  JobRecord shared = job;
+  shared.id = JobId(3);
+  shared.name = "shared";
+  shared.terms = {.mode = ShardingPolicy::kDynamic};
   const IterationId it(1);
   const PartitionId one(1);
   const ClientId client(7);
@@ -62,6 +66,9 @@ std::vector<Change> OneOfEach() {
                             .place = 0,
                             .process = Incarnation(12)};
   auto altered = [&](p::IterationChange change) { return IterationAltered{it, std::move(change)}; };
+  auto of_shared = [&](p::IterationChange change) {
+    return IterationAltered{IterationId(3), std::move(change)};
+  };
   IndexSet some = IndexSet::Of(0, 5);
   some.Add(9);
   return {LifeBegun{{.life = {.journal = 7, .id = 8, .term = Term(4)},
@@ -96,8 +103,7 @@ std::vector<Change> OneOfEach() {
           altered(p::ReaderEnded{client, {IndexSet::Of(0, 10)}}),
           altered(p::IterationReopened{}),
           altered(p::PlacementRaised{one, Placement(3)}),
-          altered(p::PartitionAssigned{one, Placement(3), worker.id, IndexSet::Of(1, 2)}),
-          altered(p::AudienceExtended{one, IndexSet::Of(0, 1)}),
+          altered(p::PartitionAssigned{one, Placement(3), worker.id}),
           altered(p::IterationClosed{{10}}),
           altered(p::IterationFinished{}),
           IterationRetired{it},
@@ -105,7 +111,14 @@ std::vector<Change> OneOfEach() {
           IterationRetired{it},
           WorkerDraining{worker.id},
           Answered{{{Incarnation(1), 1}, RegisterDatasetAnswer{"1000", true}}},
-          Answered{{{Incarnation(1), 2}, AnsweredJob{JobId(1), false}}}};
+          Answered{{{Incarnation(1), 2}, AnsweredJob{JobId(1), false}}},
+          JobCreated{shared},
+          IterationCreated{IterationId(3), JobId(3), 0},
+          of_shared(p::PartitionOpened{one}),
+          of_shared(p::ReaderJoined{client, Incarnation(8)}),
+          of_shared(p::ReaderJoined{ClientId(6), Incarnation(1)}),
+          of_shared(p::PartitionAssigned{one, Placement(1), WorkerId(4), IndexSet::Of(1, 2)}),
+          of_shared(p::AudienceExtended{one, IndexSet::Of(0, 1)})};
 }
 
 TEST(Changes, EachIsReadAsItWasWritten) {
