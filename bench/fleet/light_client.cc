@@ -37,14 +37,27 @@ void LightClient::OnMessage(const control::ClientDown& message, uint64_t sequenc
     answers.push_back(control::FenceAnswer{
         {.partition = fence->partition, .placement = Placement(partition.lowest)}});
   } else if (const auto* membership = std::get_if<control::Membership>(&message)) {
-    for (const auto& partition : membership->partitions) PartitionAt(partition.partition);
-    workers_.clear();
-    for (const auto& worker : membership->workers)
-      if (links_ == 0 || workers_.size() < links_) workers_.push_back(worker.worker);
+    OnMembership(*membership);
   } else if (const auto* error = std::get_if<control::SessionError>(&message)) {
     refused_ = error->status;
   }
   heard_.sequence = std::max(heard_.sequence, sequence);
+}
+
+void LightClient::OnMembership(const control::Membership& membership) {
+  for (const auto& partition : membership.partitions) PartitionAt(partition.partition);
+  const absl::StatusOr<std::vector<WorkerId>> altered = view_.Apply(membership);
+  if (!altered.ok()) {
+    refused_ = altered.status();
+    return;
+  }
+  for (const WorkerId worker : *altered) {
+    if (view_.IsPlaced(worker)) {
+      workers_.insert(worker);
+    } else {
+      workers_.erase(worker);
+    }
+  }
 }
 
 void LightClient::OnWelcome(const control::Welcome& welcome,
@@ -80,8 +93,8 @@ control::ClientHeartbeat LightClient::Beat() {
   ++beats_;
   const auto count = static_cast<int64_t>(beats_);
   control::ClientHeartbeat beat{.counter = beats_};
-  beat.links.reserve(workers_.size());
   for (const WorkerId worker : workers_) {
+    if (links_ > 0 && beat.links.size() == links_) break;
     beat.links.push_back({.worker = worker,
                           .protocol = "tcp",
                           .reason = "tcp: another host",

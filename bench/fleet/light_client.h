@@ -7,12 +7,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/protocol/client_messages.h"
 #include "control/protocol/requests.h"
+#include "control/stub/membership_view.h"
 
 namespace penstock::bench {
 
@@ -51,6 +53,7 @@ class LightClient {
     uint32_t delivered = 0;
   };
   void OnWelcome(const control::Welcome& welcome, std::vector<control::ClientUp>& answers);
+  void OnMembership(const control::Membership& membership);
   Partition& PartitionAt(PartitionId partition);
   IndexSet DeliveredOf(const Partition& partition) const;
 
@@ -58,7 +61,8 @@ class LightClient {
   const control::JobAnswer job_;
   const size_t links_;
   std::vector<Partition> partitions_;
-  std::vector<WorkerId> workers_;  // of the links
+  control::MembershipView view_;
+  std::set<WorkerId> workers_;  // that have partitions; the first `links_` of them have links
   control::Heard heard_;
   absl::Duration interval_;
   uint64_t beats_ = 0;

@@ -209,8 +209,9 @@ class PeersOfADispatcher : public ::testing::Test {
   // Waits up to 20 s.
   static void Await(const std::function<bool()>& holds) {
     const absl::Time end = absl::Now() + absl::Seconds(20);
-    while (!holds() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
-    EXPECT_TRUE(holds());
+    bool held = false;
+    while (!(held = holds()) && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
+    EXPECT_TRUE(held);
   }
 
   int port_ = 0;
