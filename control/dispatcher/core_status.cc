@@ -49,8 +49,8 @@ std::shared_ptr<const StatusSummary> Core::StatusMaker::Summary() {
            core_.options_.now() - core_.summary_->made < kSharedFor;
   };
   if (is_recent()) return core_.summary_;
-  shared.counts.ForgetUnless(
-      [&](IterationId id) { return shared.state.FindIteration(id) != nullptr; });
+  const State& state = shared.state;
+  shared.counts.ForgetUnless([&](IterationId id) { return state.FindIteration(id) != nullptr; });
   Condition others;  // nobody notifies it
   for (int slice = 1; !CountSome(shared) && slice < kMostSlices; ++slice) {
     others.WaitFor(lock, kPause, [] { return false; });
@@ -69,13 +69,12 @@ absl::StatusOr<DispatcherStatus> Core::StatusMaker::Make(const StatusRequest& re
   std::vector<TextSource> texts;
   {
     MutexLock lock(core_.mu_);
-    const SharedState& shared = core_.shared_;
-    status = {.term = shared.state.term(),
-              .release = PENSTOCK_VERSION,
-              .journal = core_.journal_->name(),
-              .journal_sequence = shared.sequence,
-              .wanted_workers = core_.scaling_.latest().workers};
-    const StatusSources from{shared,           core_.scaling_,      core_.liveness_, core_.links_,
+    status.term = core_.shared_.state.term();
+    status.release = PENSTOCK_VERSION;
+    status.journal = core_.journal_->name();
+    status.journal_sequence = core_.shared_.sequence;
+    status.wanted_workers = core_.scaling_.latest().workers;
+    const StatusSources from{core_.shared_,    core_.scaling_,      core_.liveness_, core_.links_,
                              core_.consumers_, core_.placer_,       core_.datasets_, core_.jobs_,
                              *summary,         core_.options_.now()};
     StatusLister lister(from, request, caller, status);
