@@ -41,8 +41,8 @@ void Links::Heard(const Key& key, Incarnation incarnation, std::vector<LinkCount
   Session& session = sessions_[key];
   if (session.incarnation != incarnation) session = {.incarnation = incarnation};
   std::ranges::stable_sort(counts, {}, &LinkCounts::worker);
-  const auto repeated = std::ranges::unique(counts, {}, &LinkCounts::worker);
-  counts.erase(repeated.begin(), repeated.end());
+  const auto same = [](const LinkCounts& a, const LinkCounts& b) { return a.worker == b.worker; };
+  counts.erase(std::unique(counts.begin(), counts.end(), same), counts.end());
   for (LinkCounts& link : counts) {
     Cut(link.protocol, kMaxProtocolBytes);
     Cut(link.reason, kMaxReasonBytes);
