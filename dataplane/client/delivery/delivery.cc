@@ -14,7 +14,8 @@ namespace penstock::client {
 namespace {
 
 // The credit windows of a coordinated read and of an ordered merge, in elements. They are wide,
-// because other messages limit how far workers may send in these reads.
+// because other messages limit how far workers may send in these reads. Elements that are kept use
+// no credits.
 constexpr int64_t kRoundsWindow = 1024;
 constexpr int64_t kOrderedWindow = 1 << 15;
 

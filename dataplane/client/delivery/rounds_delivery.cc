@@ -31,7 +31,10 @@ RoundsDelivery::RoundsDelivery(const Parts& parts)
     : Delivery(parts), rounds_(RoundsIn(parts.options.state)) {}
 
 void RoundsDelivery::Keep(ReceivedElement&& received) {
-  parts_.credits.OnReceived(received.from, static_cast<int64_t>(received.bytes));
+  // A kept element uses no credit: it may wait for elements of other workers, which need credits.
+  const auto bytes = static_cast<int64_t>(received.bytes);
+  parts_.credits.OnReceived(received.from, bytes);
+  parts_.credits.OnReleased(received.from, bytes);
   const protocol::PartitionRow row{received.identity.partition, received.position};
   if (!received.error.ok()) {
     if (errors_.size() == kErrorsKept) {
@@ -74,7 +77,6 @@ Delivery::Taken RoundsDelivery::Take(bool) {
     received_.erase(found);
     marks_.Note(number, *round.row);
     RecordTaken(taken, /*pending=*/false);
-    parts_.credits.OnReleased(taken.received.from, static_cast<int64_t>(taken.received.bytes));
   }
   ++delivered_unreported_;
   taken.error = ErrorOf(round, number);
@@ -116,8 +118,10 @@ std::optional<protocol::RoundsReport> RoundsDelivery::TakeRounds() {
 int64_t RoundsDelivery::ReceiveBudget() const {
   const int64_t most = parts_.credits.KnowsSizes() ? kMaxReceiveBudget : protocol::kRowsAhead;
   const DistributeOptions& options = parts_.options.distribute;
-  return std::min(most, parts_.credits.LimitOf(options.max_outstanding_requests,
-                                               options.max_outstanding_bytes));
+  const int64_t by_options =
+      parts_.credits.LimitOf(options.max_outstanding_requests, options.max_outstanding_bytes);
+  // The limit of the credits contains the job's max_bytes_in_flight.
+  return std::min({most, by_options, parts_.credits.limit()});
 }
 
 bool RoundsDelivery::MustReport(const StepTimes& times) const {

@@ -257,5 +257,34 @@ TEST_F(RoundsSessionTest, AnErrorIsReportedAtOnce) {
   EXPECT_EQ(report.rounds->errors[0].message, "torn");
 }
 
+// The next round may need an element of a worker without credits. No kept element is taken first.
+TEST_F(RoundsSessionTest, ElementsThatWaitForTheirRoundUseNoCredits) {
+  constexpr int64_t kWindow = 1024;
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(link->AwaitGranted(kWindow));
+  SendElements(link->link(), 0, kWindow);
+  EXPECT_TRUE(link->AwaitGranted(2 * kWindow));
+}
+
+TEST_F(RoundsSessionTest, TheReceiveBudgetIsWithinTheQuotaOfBytes) {
+  Begin();
+  auto link = Link();
+  SendOneByOne(link->link());
+  const size_t next = dispatcher_.Count<control::Report>();
+  EXPECT_EQ(dispatcher_.Heard<control::Report>(next - 1).rounds->receive_budget, 8);
+  const int64_t value = 0;
+  const Element element = *MakeElement(DefaultPool(), {Tensor(kInt64, {}, &value)}, Scalar(kInt64));
+  control::Membership membership = Membership();
+  membership.version = 2;
+  membership.max_bytes_in_flight = 3 * static_cast<int64_t>(element.block().size());
+  dispatcher_.Say(std::move(membership));
+  dispatcher_.Say(control::Fence{kPartition, Placement(2)});
+  dispatcher_.Heard<control::FenceAnswer>();
+  dispatcher_.Say(AgreedOn(0, 8));
+  Take(0, 4);
+  EXPECT_EQ(dispatcher_.Heard<control::Report>(next).rounds->receive_budget, 3);
+}
+
 }  // namespace
 }  // namespace penstock::client
