@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/state/past_iteration.h"
 
+#include <algorithm>
+
 #include "control/protocol/invariant.h"
 #include "control/state/state.h"
 
@@ -18,7 +20,9 @@ PastIteration ToPast(const IterationState& iteration) {
     more->rounds = record.rounds;
     if (!record.rounds.ends.empty()) {
       const int64_t whole = protocol::WholeRounds(record.rounds.ends, record.rounds.consumers);
-      protocol::ForgetBefore(more->rounds.schedule, whole);
+      protocol::Schedule& schedule = more->rounds.schedule;
+      // The schedule may already begin later, among the rounds of remainders.
+      protocol::ForgetBefore(schedule, std::max(schedule.first, whole));
     }
   }
   for (const protocol::ReaderRecord& reader : record.readers) {

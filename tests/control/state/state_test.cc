@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/state/past_iteration.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -203,6 +204,18 @@ TEST(State, APastIterationComesBackAsItWas) {
   EXPECT_EQ(state.iterations.at(kIteration), before);
   EXPECT_EQ(state.FindIteration(JobId(1), 0)->id, kIteration);
   EXPECT_TRUE(state.past.empty());
+}
+
+// All consumers may have committed the last round before the iteration is retired.
+TEST(State, ThePastOfACoordinatedReadMayBeginAfterItsWholeRounds) {
+  IterationState iteration =
+      NewIteration({.iteration = kIteration, .job = JobId(1)}, {.num_consumers = 2});
+  p::IterationRecord& record = iteration.record;
+  record.partitions.emplace_back().end = 3;
+  record.rounds.ends = {3};  // one round of a whole row, and one of the remainder
+  record.rounds.schedule.first = 2;
+  record.closed = record.finished = record.forgotten = true;
+  EXPECT_EQ(ToPast(iteration).more->rounds.schedule.first, 2);
 }
 
 TEST(State, ARemovedJobTakesItsPastAlong) {
