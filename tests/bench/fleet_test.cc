@@ -2,12 +2,11 @@
 // The parts of `penstock bench fleet`. The light peers are tested with a real dispatcher.
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "bench/fleet/doors.h"
 #include "bench/fleet/growth.h"
 #include "bench/fleet/latencies.h"
@@ -19,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "penstock/server.h"
+#include "tests/eventually.h"
 
 namespace penstock::bench {
 namespace {
@@ -206,14 +206,6 @@ class PeersOfADispatcher : public ::testing::Test {
             {})
         .value();
   }
-  // Waits up to 20 s.
-  static void Await(const std::function<bool()>& holds) {
-    const absl::Time end = absl::Now() + absl::Seconds(20);
-    bool held = false;
-    while (!(held = holds()) && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
-    EXPECT_TRUE(held);
-  }
-
   int port_ = 0;
   const std::string folder_ = ::testing::TempDir() + "/fleet_journal";
   std::unique_ptr<DispatchServer> server_;
@@ -241,7 +233,7 @@ TEST_F(PeersOfADispatcher, ComeBackWithTheirPartitionsAfterARestart) {
   const auto workers_term = [&] {
     return worker.Get([](const LightWorker& its) { return its.welcome() ? its.term() : 0; });
   };
-  Await([&] { return workers_term() == 1; });
+  EXPECT_TRUE(Eventually([&] { return workers_term() == 1; }));
   StreamedClient client(
       LightClient(1, job, 0), Stub(),
       [](auto& stub, auto* events) { return stub.OpenClientSession(events); }, of_clients,
@@ -252,16 +244,16 @@ TEST_F(PeersOfADispatcher, ComeBackWithTheirPartitionsAfterARestart) {
   const auto placed = [&] {
     return worker.Get([](const LightWorker& its) { return its.partitions(); });
   };
-  Await([&] { return clients_term() == 1 && placed() == 4; });
+  EXPECT_TRUE(Eventually([&] { return clients_term() == 1 && placed() == 4; }));
   const auto beat = [&] {
     return !std::isnan(QuantileMs(worker_beats.Take(), 0.5)) ||
            !std::isnan(QuantileMs(client_beats.Take(), 0.5));
   };
-  Await(beat);
+  EXPECT_TRUE(Eventually(beat));
   server_.reset();
-  Await([&] { return workers_term() == 0 && clients_term() == 0; });
+  EXPECT_TRUE(Eventually([&] { return workers_term() == 0 && clients_term() == 0; }));
   Start();
-  Await([&] { return workers_term() == 2 && clients_term() == 2; });
+  EXPECT_TRUE(Eventually([&] { return workers_term() == 2 && clients_term() == 2; }));
   EXPECT_EQ(placed(), 4);
   EXPECT_TRUE(client.Get([](const LightClient& its) { return its.refused(); }).ok());
 }
