@@ -26,7 +26,7 @@ struct FleetOptions {
   int peers_per_process = 3000;  // of a load; each has two descriptors
   int permits = 4;               // of a worker; as many partitions are placed on it
   int events = 20;               // of each kind, in one go; at most a fifth of the workers
-  double window_s = 10;          // of the steady state
+  double window_s = 10;          // of the steady state; at least three heartbeats
   double limit_s = 300;          // for each phase to come to rest
   double heartbeat_s = 1;
   double report_s = 1;     // between two reports of a client

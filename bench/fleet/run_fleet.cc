@@ -18,6 +18,8 @@ namespace penstock::bench {
 namespace {
 
 constexpr absl::Duration kBeforeSteady = absl::Seconds(3);
+constexpr double kSteadyHeartbeats =
+    3;  // of each peer, at least: none leaves a quantile without a value
 constexpr absl::Duration kAfterEvents = absl::Seconds(1);  // the last consequences
 constexpr absl::Duration kBetweenEvents = absl::Milliseconds(100);
 constexpr int kStatusCalls = 5;
@@ -127,7 +129,8 @@ class FleetRun {
     RETURN_IF_ERROR(service_->Take().status());
     const absl::Time began = absl::Now();
     const double cpu = service_->dispatcher_cpu_s();
-    absl::SleepFor(absl::Seconds(options_.window_s));
+    absl::SleepFor(
+        absl::Seconds(std::max(options_.window_s, kSteadyHeartbeats * options_.heartbeat_s)));
     const double seconds = SecondsSince(began);
     share_ = (service_->dispatcher_cpu_s() - cpu) / seconds;
     ASSIGN_OR_RETURN(const FleetService::Taken taken, service_->Take());

@@ -275,7 +275,8 @@ class Bench(unittest.TestCase):
     def test_a_fleet_goes_through_all_phases_without_a_false_death(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "fleet.jsonl")
-            code, out, err = run("fleet", "--sizes", "10,20", "--window", "0.5", "--events", "2", "--json", str(file))
+            code, out, err = run("fleet", "--sizes", "10,20", "--window", "0.5", "--heartbeat", "0.5", "--events", "2",
+                                 "--json", str(file))
             self.assertEqual(code, 0, err)
             _, small, large = [json.loads(line) for line in file.read_text().splitlines()]
         self.assertIn("exponent by workers", out)
