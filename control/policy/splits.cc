@@ -4,20 +4,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "control/policy/mix.h"
 #include "control/policy/sharding.h"
 #include "control/protocol/invariant.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
 namespace {
-
-// A step of SplitMix64 (Steele, Lea, Flood 2014).
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 // Returns half the number of bits that numbers below `count` need, rounded up, but at least 1.
 int HalfBits(int64_t count) {

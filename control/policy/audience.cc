@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/policy/audience.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "control/policy/mix.h"
+
+namespace penstock::control {
+namespace {
+
+// Returns the rank of the pair, in [0, 1).
+double RankOf(WorkerId worker, ClientId client) {
+  return std::ldexp(static_cast<double>(Mix(Mix(worker.value()) ^ client.value()) >> 11), -53);
+}
+
+// Returns the rank below which a worker serves each reader.
+double ShareOf(const LinkRule& rule) {
+  return rule.reads_all() ? 1
+                          : static_cast<double>(rule.max_links) / static_cast<double>(rule.workers);
+}
+
+template <class Visit>
+void ForEach(const IndexSet& positions, const Visit& visit) {
+  for (const IndexSet::Interval& interval : positions.intervals())
+    for (Index position = interval.begin; position < interval.end; ++position)
+      visit(static_cast<size_t>(position));
+}
+
+// Finds the readers that need more partitions.
+class Shares {
+ public:
+  Shares(const protocol::IterationRecord& record, const protocol::IterationContext& context,
+         const LinkRule& rule)
+      : record_(record), rule_(rule), share_(ShareOf(rule)), served_(record.readers.size()) {
+    for (size_t p = 0; p < record.partitions.size(); ++p)
+      if (!context.partitions[p].ended) Count(PartitionId(p + 1));
+  }
+
+  MoreReaders Find() && {
+    const IndexSet reading = ReadingPositions(record_);
+    const int64_t enough = Enough(static_cast<double>(reading.size()));
+    more_.spare = counted_;
+    ForEach(reading, [&](size_t reader) {
+      int64_t its = served_[reader] + served_all_;
+      if (its < enough) its += AddWhereChosen(reader);
+      if (its < enough) its += AddToNearest(reader);
+      more_.spare = std::clamp<int64_t>(its - enough, 0, more_.spare);
+    });
+    return std::move(more_);
+  }
+
+ private:
+  // A partition that is placed again counts for the readers that it had. A new one counts for none.
+  void Count(PartitionId id) {
+    const protocol::PartitionRecord& partition = record_.partition(id);
+    if (partition.audience) {
+      ForEach(*partition.audience, [&](size_t reader) { ++served_[reader]; });
+    } else if (!partition.collecting()) {
+      ++served_all_;
+    }
+    if (partition.audience || !partition.collecting()) ++counted_;
+    if (partition.audience && !partition.collecting()) on_[partition.worker].push_back(id);
+  }
+
+  // Returns a quarter of a reader's share, but at least one partition.
+  int64_t Enough(double readers) const {
+    const double share = std::min(
+        std::max(share_, static_cast<double>(kFewestReaders) / std::max(readers, 1.0)), 1.0);
+    return std::max<int64_t>(1, std::llround(share * static_cast<double>(counted_) / 4));
+  }
+
+  bool Add(PartitionId partition, size_t reader) {
+    if (record_.partition(partition).MayServe(reader)) return false;
+    IndexSet& added = more_.of[partition];
+    if (added.Contains(static_cast<Index>(reader))) return false;
+    added.Add(static_cast<Index>(reader));
+    return true;
+  }
+
+  // Returns whether ChooseAudience() would choose the reader among these and itself.
+  bool IsChosen(size_t reader, WorkerId worker, const IndexSet& among) const {
+    const double rank = RankOf(worker, record_.readers[reader].client);
+    if (rank < share_) return true;
+    size_t before = 0;
+    ForEach(among, [&](size_t other) {
+      before += RankOf(worker, record_.readers[other].client) < rank ? 1 : 0;
+    });
+    return before < kFewestReaders;
+  }
+
+  int64_t AddWhereChosen(size_t reader) {
+    int64_t added = 0;
+    for (const auto& [worker, partitions] : on_)
+      for (const PartitionId partition : partitions)
+        if (IsChosen(reader, worker, *record_.partition(partition).audience))
+          added += Add(partition, reader) ? 1 : 0;
+    return added;
+  }
+
+  int64_t AddToNearest(size_t reader) {
+    std::vector<std::pair<double, WorkerId>> nearest;
+    for (const auto& [worker, partitions] : on_)
+      nearest.push_back({RankOf(worker, record_.readers[reader].client), worker});
+    const size_t most = rule_.reads_all() ? nearest.size() : static_cast<size_t>(rule_.max_links);
+    const size_t count = std::min(nearest.size(), most);
+    std::partial_sort(nearest.begin(), nearest.begin() + static_cast<ptrdiff_t>(count),
+                      nearest.end());
+    nearest.resize(count);
+    int64_t added = 0;
+    for (const auto& [rank, worker] : nearest)
+      for (const PartitionId partition : on_[worker]) added += Add(partition, reader) ? 1 : 0;
+    return added;
+  }
+
+  const protocol::IterationRecord& record_;
+  const LinkRule& rule_;
+  const double share_;
+  std::vector<int64_t> served_;  // by position: the partitions that serve the reader
+  int64_t served_all_ = 0;       // partitions that serve all readers
+  int64_t counted_ = 0;          // partitions in the two counts
+  std::map<WorkerId, std::vector<PartitionId>> on_;  // assigned, with an audience
+  MoreReaders more_;
+};
+
+}  // namespace
+
+LinkRule LinkRuleOf(const State& state, const IterationState& iteration, int64_t usable,
+                    bool any_reader, int64_t max_links) {
+  const protocol::IterationRecord& record = iteration.record;
+  const bool any_partition = record.shared() && !record.at_least_once &&
+                             iteration.division.count == 0 &&
+                             !state.jobs.at(iteration.job).terms.deterministic;
+  const auto partitions = static_cast<int64_t>(record.partitions.size());
+  return {std::min(usable, partitions), any_reader && any_partition ? max_links : 0};
+}
+
+IndexSet ReadingPositions(const protocol::IterationRecord& record) {
+  IndexSet positions;
+  for (size_t r = 0; r < record.readers.size(); ++r)
+    if (record.readers[r].reads()) positions.Add(static_cast<Index>(r));
+  return positions;
+}
+
+IndexSet ChooseAudience(const protocol::IterationRecord& record, WorkerId worker,
+                        const LinkRule& rule, const IndexSet& among) {
+  if (rule.reads_all()) return among;
+  const double share = ShareOf(rule);
+  IndexSet chosen;
+  std::vector<std::pair<double, Index>> others;  // rank, position
+  ForEach(among, [&](size_t reader) {
+    const double rank = RankOf(worker, record.readers[reader].client);
+    if (rank < share) {
+      chosen.Add(static_cast<Index>(reader));
+    } else {
+      others.push_back({rank, static_cast<Index>(reader)});
+    }
+  });
+  const auto there = static_cast<size_t>(chosen.size());
+  const size_t missing = std::min(others.size(), kFewestReaders - std::min(kFewestReaders, there));
+  std::partial_sort(others.begin(), others.begin() + static_cast<ptrdiff_t>(missing), others.end());
+  for (size_t i = 0; i < missing; ++i) chosen.Add(others[i].second);
+  return chosen;
+}
+
+MoreReaders ReadersToAdd(const protocol::IterationRecord& record,
+                         const protocol::IterationContext& context, const LinkRule& rule) {
+  return Shares(record, context, rule).Find();
+}
+
+}  // namespace penstock::control

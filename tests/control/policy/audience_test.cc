@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/policy/audience.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+namespace p = ::penstock::protocol;
+using ::testing::Each;
+using ::testing::Ge;
+using ::testing::IsEmpty;
+using ::testing::Le;
+
+// An iteration whose workers have one partition each.
+class AudienceTest : public testing::Test {
+ protected:
+  void Join(uint64_t client) {
+    p::Apply(record_, p::ReaderJoined{ClientId(client), Incarnation(1)});
+  }
+  void Leave(uint64_t client) {
+    p::Apply(record_, p::ReaderGone{ClientId(client), p::ReaderStatus::kLeft});
+  }
+  void Open(size_t partitions) {
+    while (record_.partitions.size() < partitions) {
+      const PartitionId next(record_.partitions.size() + 1);
+      p::Apply(record_, p::PartitionOpened{next});
+      context_.partitions.emplace_back();
+    }
+  }
+  void Assign(uint64_t partition, IndexSet audience) {
+    p::Apply(record_, p::PartitionAssigned{PartitionId(partition), Placement(1),
+                                           WorkerId(100 + partition), std::move(audience)});
+  }
+  // Assigns each partition to a worker of its own, with the audience that is chosen for it.
+  void AssignAll(const LinkRule& rule) {
+    Open(static_cast<size_t>(rule.workers));
+    for (uint64_t n = 1; n <= record_.partitions.size(); ++n)
+      Assign(n, ChooseAudience(record_, WorkerId(100 + n), rule, ReadingPositions(record_)));
+  }
+  MoreReaders Extend(const LinkRule& rule) {
+    MoreReaders more = ReadersToAdd(record_, context_, rule);
+    for (const auto& [partition, readers] : more.of)
+      p::Apply(record_, p::AudienceExtended{partition, readers});
+    return more;
+  }
+  // Returns how many partitions serve each reader.
+  std::vector<int64_t> Links() const {
+    std::vector<int64_t> links(record_.readers.size());
+    for (const p::PartitionRecord& partition : record_.partitions)
+      for (size_t r = 0; r < links.size(); ++r) links[r] += partition.MayServe(r) ? 1 : 0;
+    return links;
+  }
+  int64_t AllLinks() const {
+    int64_t sum = 0;
+    for (const int64_t links : Links()) sum += links;
+    return sum;
+  }
+
+  p::IterationRecord record_;
+  p::IterationContext context_;
+};
+
+TEST_F(AudienceTest, EachReaderReadsAllOfAFewWorkers) {
+  for (uint64_t client = 1; client <= 3; ++client) Join(client);
+  EXPECT_EQ(ChooseAudience(record_, WorkerId(7), {.workers = 64, .max_links = 64},
+                           ReadingPositions(record_)),
+            IndexSet::Of(0, 3));
+  EXPECT_EQ(ChooseAudience(record_, WorkerId(7), {.workers = 9000, .max_links = 0},
+                           ReadingPositions(record_)),
+            IndexSet::Of(0, 3));
+}
+
+TEST_F(AudienceTest, LinksGrowAsReadersAndAreBalanced) {
+  for (uint64_t client = 1; client <= 100; ++client) Join(client);
+  AssignAll({.workers = 1000, .max_links = 64});
+  const std::vector<int64_t> links = Links();
+  const int64_t mean = AllLinks() / 100;
+  EXPECT_NEAR(static_cast<double>(mean), 64, 4);
+  EXPECT_THAT(links, Each(Le(mean * 3 / 2)));
+  EXPECT_THAT(links, Each(Ge(mean / 2)));
+  for (const p::PartitionRecord& partition : record_.partitions)
+    EXPECT_GE(partition.audience->size(), static_cast<int64_t>(kFewestReaders));
+  EXPECT_THAT(ReadersToAdd(record_, context_, {.workers = 1000, .max_links = 64}).of, IsEmpty());
+}
+
+TEST_F(AudienceTest, EachWorkerHasTwoReadersIfThereAreFew) {
+  for (uint64_t client = 1; client <= 5; ++client) Join(client);
+  AssignAll({.workers = 100, .max_links = 2});
+  for (const p::PartitionRecord& partition : record_.partitions) {
+    EXPECT_GE(partition.audience->size(), 2);
+    EXPECT_LE(partition.audience->size(), 3);
+  }
+  EXPECT_THAT(Links(), Each(Ge(20)));
+}
+
+TEST_F(AudienceTest, OneReaderReadsAllWorkers) {
+  Join(1);
+  EXPECT_EQ(ChooseAudience(record_, WorkerId(7), {.workers = 1000, .max_links = 2},
+                           ReadingPositions(record_)),
+            IndexSet::Of(0, 1));
+}
+
+TEST_F(AudienceTest, ReadersThatLeftAreNotChosen) {
+  for (uint64_t client = 1; client <= 3; ++client) Join(client);
+  Leave(2);
+  EXPECT_EQ(ReadingPositions(record_).ToString(), "[0,1) [2,3)");
+}
+
+TEST_F(AudienceTest, AReaderThatLeavesChangesOnlyItsWorkers) {
+  constexpr LinkRule kRule{.workers = 500, .max_links = 20};
+  for (uint64_t client = 1; client <= 100; ++client) Join(client);
+  std::vector<IndexSet> before;
+  for (uint64_t worker = 1; worker <= 500; ++worker)
+    before.push_back(ChooseAudience(record_, WorkerId(worker), kRule, ReadingPositions(record_)));
+  Leave(30);
+  for (uint64_t worker = 1; worker <= 500; ++worker) {
+    IndexSet expected = before[worker - 1];
+    const bool served = expected.Contains(29);
+    const IndexSet now =
+        ChooseAudience(record_, WorkerId(worker), kRule, ReadingPositions(record_));
+    if (!served) {
+      EXPECT_EQ(now, expected);
+    } else {
+      expected.Remove(IndexSet::Of(29, 30));
+      EXPECT_TRUE(now.Contains(expected));
+    }
+  }
+}
+
+TEST_F(AudienceTest, AReaderThatJoinsGetsItsShare) {
+  constexpr LinkRule kRule{.workers = 400, .max_links = 40};
+  for (uint64_t client = 1; client <= 50; ++client) Join(client);
+  AssignAll(kRule);
+  Join(51);
+  const MoreReaders more = Extend(kRule);
+  const int64_t its = Links()[50];
+  EXPECT_GT(its, 20);
+  EXPECT_LT(its, 60);
+  EXPECT_EQ(static_cast<size_t>(its), more.of.size());
+  for (const auto& [partition, readers] : more.of) EXPECT_EQ(readers, IndexSet::Of(50, 51));
+  EXPECT_THAT(Extend(kRule).of, IsEmpty());
+}
+
+TEST_F(AudienceTest, ReadersThatJoinOneAfterAnotherHaveFewLinks) {
+  constexpr LinkRule kRule{.workers = 200, .max_links = 10};
+  Join(1);
+  AssignAll(kRule);
+  for (uint64_t client = 2; client <= 100; ++client) {
+    Join(client);
+    Extend(kRule);
+  }
+  EXPECT_LT(AllLinks(), 3 * 100 * 10);
+  EXPECT_THAT(Links(), Each(Ge(1)));
+  EXPECT_EQ(Links()[1], 200) << "each worker needs two readers";
+}
+
+// A reader has nothing to wait for if all its partitions have ended.
+TEST_F(AudienceTest, AReaderWhosePartitionsHaveEndedReadsOthers) {
+  constexpr LinkRule kRule{.workers = 100, .max_links = 5};
+  for (uint64_t client = 1; client <= 40; ++client) Join(client);
+  AssignAll(kRule);
+  for (size_t n = 0; n < 97; ++n) {
+    context_.partitions[n].ended = 10;
+    Extend(kRule);
+    for (size_t reader = 0; reader < 40; ++reader) {
+      const auto serves = [&](size_t at) {
+        return !context_.partitions[at].ended && record_.partitions[at].MayServe(reader);
+      };
+      bool any = false;
+      for (size_t at = 0; at < 100; ++at) any |= serves(at);
+      EXPECT_TRUE(any) << "reader " << reader << " after the end of " << n + 1;
+    }
+  }
+}
+
+// So that the dispatcher need not look at each change.
+TEST_F(AudienceTest, NoReaderNeedsMoreWhileSomeArePending) {
+  constexpr LinkRule kRule{.workers = 300, .max_links = 30};
+  for (uint64_t client = 1; client <= 40; ++client) Join(client);
+  AssignAll(kRule);
+  size_t ended = 0;
+  int64_t looked = 0;
+  while (ended < 250) {
+    const int64_t spare = ReadersToAdd(record_, context_, kRule).spare;
+    ++looked;
+    for (int64_t i = 0; i < spare && ended < 250; ++i) {
+      context_.partitions[ended++].ended = 10;
+      EXPECT_THAT(ReadersToAdd(record_, context_, kRule).of, IsEmpty());
+    }
+    context_.partitions[ended++].ended = 10;
+    Extend(kRule);
+  }
+  EXPECT_LT(looked, 120);
+}
+
+TEST_F(AudienceTest, APartitionThatIsPlacedAgainCountsForItsReaders) {
+  constexpr LinkRule kRule{.workers = 4, .max_links = 2};
+  for (uint64_t client = 1; client <= 2; ++client) Join(client);
+  Open(4);
+  Assign(1, IndexSet::Of(0, 1));
+  for (uint64_t n = 2; n <= 4; ++n) Assign(n, IndexSet::Of(1, 2));
+  p::Apply(record_, p::PlacementRaised{PartitionId(1), Placement(2)});
+  EXPECT_THAT(ReadersToAdd(record_, context_, kRule).of, IsEmpty());
+  context_.partitions[0].ended = 3;
+  EXPECT_EQ(ReadersToAdd(record_, context_, kRule).of.size(), 3u);
+}
+
+}  // namespace
+}  // namespace penstock::control
