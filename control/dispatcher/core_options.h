@@ -17,6 +17,7 @@
 #include "control/dispatcher/job_tokens.h"
 #include "control/journal/changes_proto.h"
 #include "control/observe/event_log.h"
+#include "control/policy/audience.h"
 #include "control/policy/leases.h"
 #include "control/policy/snapshots.h"
 #include "control/protocol/rules.h"
@@ -39,6 +40,9 @@ struct CoreOptions {
   absl::Duration abandoned_job_ttl = absl::InfiniteDuration();
   absl::Duration dataset_ttl = absl::InfiniteDuration();
   NamespaceLimits namespace_limits;  // of each namespace
+  // The number of workers above which each reader of a shared iteration reads about this many of
+  // them (control/policy/audience.h); 0: each reader reads all.
+  int64_t max_links = kMaxLinks;
   // If the time between two sweeps is longer than this, the dispatcher itself was stalled. If
   // timeouts are short, the bound is lower (Liveness::Stall()).
   absl::Duration stall = absl::Seconds(3);

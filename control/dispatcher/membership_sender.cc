@@ -43,21 +43,38 @@ void MembershipSender::NoteAltered(IterationId iteration, View& view) {
   waiting_.insert(iteration);
 }
 
+void MembershipSender::Add(View& view, PartitionId partition,
+                           const std::optional<IndexSet>& readers) {
+  const auto [known, is_new] = view.partitions.try_emplace(partition, readers);
+  if (is_new || !known->second.has_value()) return;
+  if (readers.has_value()) {
+    known->second->Add(*readers);
+  } else {
+    known->second.reset();
+  }
+}
+
 void MembershipSender::OnChange(const IterationState& iteration,
                                 const protocol::IterationChange& change) {
   View* const view = Find(iteration.id);
   if (view == nullptr) return;  // no session has been sent anything yet
   if (const auto* opened = std::get_if<protocol::PartitionOpened>(&change)) {
-    view->partitions.insert(opened->partition);
+    Add(*view, opened->partition, IndexSet());
     ++view->opened;
+    view->concerns_all = true;
   } else if (const auto* raised = std::get_if<protocol::PlacementRaised>(&change)) {
-    view->partitions.insert(raised->partition);
+    Add(*view, raised->partition, iteration.record.partition(raised->partition).audience);
   } else if (const auto* assigned = std::get_if<protocol::PartitionAssigned>(&change)) {
-    view->partitions.insert(assigned->partition);
+    Add(*view, assigned->partition, assigned->audience);
+  } else if (const auto* extended = std::get_if<protocol::AudienceExtended>(&change)) {
+    Add(*view, extended->partition, extended->added);
   } else if (AltersShares(change)) {
     if (shared_.state.jobs.at(iteration.job).terms.quota.max_bytes_in_flight == 0) return;
-  } else if (!std::holds_alternative<protocol::IterationClosed>(change) &&
-             !std::holds_alternative<protocol::IterationReopened>(change)) {
+    view->concerns_all = true;
+  } else if (std::holds_alternative<protocol::IterationClosed>(change) ||
+             std::holds_alternative<protocol::IterationReopened>(change)) {
+    view->concerns_all = true;
+  } else {
     return;
   }
   NoteAltered(iteration.id, *view);
@@ -66,7 +83,7 @@ void MembershipSender::OnChange(const IterationState& iteration,
 void MembershipSender::OnPartitionEnded(IterationId iteration, PartitionId partition) {
   View* const view = Find(iteration);
   if (view == nullptr) return;
-  view->partitions.insert(partition);
+  Add(*view, partition, std::nullopt);
   NoteAltered(iteration, *view);
 }
 
@@ -103,7 +120,7 @@ void MembershipSender::SendWhole(Transaction& txn, const std::shared_ptr<ClientP
   if (std::exchange(view.altered, false) || view.version == 0) view.version = ++version_;
   peer->membership = view.version;
   txn.Send(peer, MembershipOf(shared_.state, *iteration, EndsOf(txn, shared_.state, *iteration),
-                              view.version));
+                              view.version, iteration->record.FindReader(peer->client)));
 }
 
 bool MembershipSender::SendChange(Transaction& txn, IterationId id, absl::Time now) {
@@ -112,29 +129,65 @@ bool MembershipSender::SendChange(Transaction& txn, IterationId id, absl::Time n
   if (view == nullptr || iteration == nullptr) return true;
   if (now < view->sent + kGatherTime && view->opened < kMostOpened) return false;
   if (std::exchange(view->altered, false)) view->version = ++version_;
-  const Membership change =
-      MembershipChangeOf(shared_.state, *iteration, EndsOf(txn, shared_.state, *iteration),
-                         view->version, view->partitions, std::exchange(view->workers, {}));
-  view->partitions.clear();
-  view->opened = 0;
-  bool any = false;
-  std::map<uint64_t, std::shared_ptr<const ClientDown>> messages;  // by `since`
-  for (const auto& peer : shared_.SessionsOf(id)) {
-    if (peer->membership == 0) continue;  // it was not welcomed
-    any = true;
-    const uint64_t since = std::exchange(peer->membership, view->version);
-    if (since == view->version) continue;
-    std::shared_ptr<const ClientDown>& message = messages[since];
-    if (message == nullptr) {
-      Membership its = change;
-      its.since = since;
-      message = std::make_shared<const ClientDown>(std::move(its));
+  SendToSessions(txn, *iteration, *view);
+  const auto sessions = shared_.SessionsOf(id);
+  if (std::ranges::none_of(sessions, [](const auto& peer) { return peer->membership != 0; }))
+    views_.erase(id);  // none was welcomed
+  return true;
+}
+
+MembershipSender::OfReaders MembershipSender::Divide(const protocol::IterationRecord& record,
+                                                     const Concerned& concerned,
+                                                     std::set<PartitionId>& of_all) {
+  OfReaders of_readers;
+  for (const auto& [partition, readers] : concerned) {
+    if (!record.partition(partition).audience) {
+      of_all.insert(partition);
+      continue;
     }
+    const IndexSet told =
+        readers.value_or(IndexSet::Of(0, static_cast<Index>(record.readers.size())));
+    for (const IndexSet::Interval& interval : told.intervals())
+      for (Index reader = interval.begin; reader < interval.end; ++reader)
+        of_readers[static_cast<size_t>(reader)].insert(partition);
+  }
+  return of_readers;
+}
+
+void MembershipSender::SendToSessions(Transaction& txn, const IterationState& iteration,
+                                      View& view) {
+  std::set<PartitionId> of_all;
+  OfReaders of_readers = Divide(iteration.record, std::exchange(view.partitions, {}), of_all);
+  const std::set<WorkerId> workers = std::exchange(view.workers, {});
+  view.opened = 0;
+  const bool to_all =
+      std::exchange(view.concerns_all, false) || !of_all.empty() || !workers.empty();
+  const auto change_for = [&](std::optional<size_t> reader, uint64_t since,
+                              const std::set<PartitionId>& partitions) {
+    Membership change =
+        MembershipChangeOf(shared_.state, iteration, EndsOf(txn, shared_.state, iteration),
+                           view.version, reader, partitions, workers);
+    change.since = since;
+    return change;
+  };
+  std::map<uint64_t, std::shared_ptr<const ClientDown>> messages;  // by `since`
+  for (const auto& peer : shared_.SessionsOf(iteration.id)) {
+    if (peer->membership == 0 || peer->membership == view.version) continue;
+    const auto reader = iteration.record.FindReader(peer->client);
+    const auto its = reader ? of_readers.find(*reader) : of_readers.end();
+    if (!to_all && its == of_readers.end()) continue;
+    view.sent = shared_.options.now();
+    const uint64_t since = std::exchange(peer->membership, view.version);
+    if (its != of_readers.end()) {
+      its->second.insert(of_all.begin(), of_all.end());
+      txn.Send(peer, change_for(reader, since, its->second));
+      continue;
+    }
+    std::shared_ptr<const ClientDown>& message = messages[since];
+    if (message == nullptr)
+      message = std::make_shared<const ClientDown>(change_for(std::nullopt, since, of_all));
     txn.SendShared(peer, message);
   }
-  if (!messages.empty()) view->sent = now;
-  if (!any) views_.erase(id);
-  return true;
 }
 
 }  // namespace penstock::control

@@ -3,14 +3,17 @@
 // changed. The core's lock guards it. Nothing in it is journaled, since each session gets the whole
 // again after a restart. Its one reason to change: which Membership a session gets, and when.
 //
-// A change goes to all sessions of the iteration. An isolated change is sent at the end of its
-// transaction. Further changes are gathered, and sent together at the end of the first transaction
-// after kGatherTime; Core::Sweep() is a transaction, so they wait for one sweep at most.
+// A change goes to all sessions of the iteration. Of a partition with an audience, a session is
+// told only what concerns its reader: that the partition serves it, or no longer does. An isolated
+// change is sent at the end of its transaction. Further changes are gathered, and sent together at
+// the end of the first transaction after kGatherTime; Core::Sweep() is a transaction, so they wait
+// for one sweep at most.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -43,23 +46,35 @@ class MembershipSender {
   void Send(Transaction& txn);
 
  private:
+  // By partition: the positions of the readers that it served before a change, or serves since
+  // then; none: all.
+  using Concerned = std::map<PartitionId, std::optional<IndexSet>>;
   // The messages to the sessions of one iteration. Kept while there are sessions.
   struct View {
     uint64_t version = 0;                    // of the latest Membership; 0: none yet
     bool altered = false;                    // something has changed since `version`
+    bool concerns_all = false;               // it is not only about partitions and workers
     absl::Time sent = absl::InfinitePast();  // the last change
     // What has changed since the last change was sent. A session that was welcomed later knows some
     // of it already; it gets the same entries, which do it no harm.
-    std::set<PartitionId> partitions;
+    Concerned partitions;
     std::set<WorkerId> workers;
     size_t opened = 0;  // of `partitions`
   };
 
+  // What a session is told beside that which all sessions are told, by the reader's position.
+  using OfReaders = std::map<size_t, std::set<PartitionId>>;
+
   View* Find(IterationId iteration);
+  static void Add(View& view, PartitionId partition, const std::optional<IndexSet>& readers);
+  // Moves the partitions that not all sessions are told the same of from `partitions`.
+  static OfReaders Divide(const protocol::IterationRecord& record, const Concerned& concerned,
+                          std::set<PartitionId>& of_all);
   void NoteAltered(IterationId iteration, View& view);
   void SendWhole(Transaction& txn, const std::shared_ptr<ClientPeer>& peer);
   // Returns false if it is too early.
   bool SendChange(Transaction& txn, IterationId iteration, absl::Time now);
+  void SendToSessions(Transaction& txn, const IterationState& iteration, View& view);
 
   const SharedState& shared_;
   uint64_t version_ = 0;  // of the latest Membership of any iteration

@@ -63,6 +63,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
   if (options_.check_kept) CheckKept(state_, iteration);
   Place(txn, iteration);
+  if (!iteration.record.closed) audiences_.Extend(txn, iteration, RuleOf(iteration));
   PENSTOCK_INVARIANT(!nothing_new || InputsOf(txn.GetContext(id)) == now);
   placed_[id] = now;  // if this has changed anything, the next call places again
 }
@@ -82,6 +83,7 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
   }
   const std::vector<PartitionId> assignable = protocol::Assignable(iteration.record, context);
   if (assignable.empty()) return;
+  const LinkRule rule = RuleOf(iteration);
   bool some = false;
   PartitionCounts counts(state_, iteration, context);
   const bool anywhere = failures_.empty() && iteration.division.count == 0;
@@ -102,13 +104,12 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
       worker = ChooseWorker(state_, iteration, counts, partition, among, failed->second.on);
       if (worker && RunsAlone(key)) trials_[worker] = {key, options_.now()};
     }
-    if (!worker) continue;
+    if (!worker || !audiences_.Assign(txn, iteration, partition, worker, rule)) continue;
     txn.Log("assigned",
             {{"iteration", absl::StrCat(id.value())},
              {"partition", absl::StrCat(partition.value())},
              {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
              {"worker", absl::StrCat(absl::Hex(worker.value()))}});
-    txn.Apply(id, protocol::AssignTo(iteration.record, context, partition, worker));
     counts.CountAgain(worker);
     --room;
     some = true;
@@ -208,6 +209,17 @@ const PartitionPlacer::Usable& PartitionPlacer::Current() const {
   return usable_;
 }
 
+bool PartitionPlacer::AnyWorkerIsRead(const IterationState& iteration) const {
+  const TargetWorkers target = state_.jobs.at(iteration.job).terms.target_workers;
+  return target == TargetWorkers::kAny ||
+         (target == TargetWorkers::kAuto && !Current().some_colocated);
+}
+
+LinkRule PartitionPlacer::RuleOf(const IterationState& iteration) const {
+  return LinkRuleOf(state_, iteration, static_cast<int64_t>(UsableWorkers(iteration).size()),
+                    AnyWorkerIsRead(iteration), options_.max_links);
+}
+
 std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& iteration) const {
   const TargetWorkers target = state_.jobs.at(iteration.job).terms.target_workers;
   auto read = [&](const WorkerRecord& worker) {
@@ -223,9 +235,8 @@ std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& itera
   };
   const Usable& all = Current();
   std::vector<WorkerId> usable = all.workers;
-  const bool reads_all =
-      target == TargetWorkers::kAny || (target == TargetWorkers::kAuto && !all.some_colocated);
-  if (!reads_all) std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
+  if (!AnyWorkerIsRead(iteration))
+    std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
   const std::set<WorkerId> unreached = links_.Unreached(iteration.id);
   if (unreached.empty()) return usable;
   std::vector<WorkerId> reached = usable;
@@ -285,6 +296,7 @@ void PartitionPlacer::NoteProgress(const PartitionKey& key) {
 void PartitionPlacer::Forget(IterationId iteration) {
   trouble_changes_ += std::erase_if(
       failures_, [&](const auto& entry) { return entry.first.iteration == iteration; });
+  audiences_.Forget(iteration);
   placed_.erase(iteration);
   at_work_.erase(iteration);
 }

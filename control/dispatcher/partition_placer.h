@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "control/dispatcher/audience_chooser.h"
 #include "control/dispatcher/link_monitor.h"
 #include "control/dispatcher/shared_state.h"
 
@@ -19,7 +20,7 @@ namespace penstock::control {
 class PartitionPlacer {
  public:
   PartitionPlacer(const SharedState& shared, const LinkMonitor& links)
-      : shared_(shared), links_(links) {}
+      : shared_(shared), links_(links), audiences_(shared) {}
 
   // Opens partitions of the iteration, and places those that wait for a worker. Returns in constant
   // time if nothing has changed on which the result depends since all that could be placed was
@@ -57,6 +58,8 @@ class PartitionPlacer {
   const std::vector<WorkerId>& UsableWorkers() const { return Current().workers; }
   // Returns the usable workers that a client of the iteration reads.
   std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
+  // Returns how the readers of the iteration share these workers.
+  LinkRule RuleOf(const IterationState& iteration) const;
 
   // --- Partitions that fail, or whose workers die ---
 
@@ -109,6 +112,8 @@ class PartitionPlacer {
   Usable MakeUsable() const;
   Inputs InputsOf(const protocol::IterationContext& context) const;
   void Place(Transaction& txn, const IterationState& iteration);
+  // Returns whether each client of the iteration reads all usable workers, wherever they run.
+  bool AnyWorkerIsRead(const IterationState& iteration) const;
 
   // RunsAlone: whether the partition must have a worker for itself. ReservedFor: that worker, or
   // none.
@@ -134,6 +139,7 @@ class PartitionPlacer {
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
   const LinkMonitor& links_;
+  AudienceChooser audiences_;
   std::map<PartitionKey, Failures> failures_;
   std::map<WorkerId, PartitionKey> alone_;  // workers reserved for one partition
   // By worker: the partition that was last tried on it because no worker could be reserved for the

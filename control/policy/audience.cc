@@ -35,8 +35,11 @@ class Shares {
   Shares(const protocol::IterationRecord& record, const protocol::IterationContext& context,
          const LinkRule& rule)
       : record_(record), rule_(rule), share_(ShareOf(rule)), served_(record.readers.size()) {
-    for (size_t p = 0; p < record.partitions.size(); ++p)
-      if (!context.partitions[p].ended) Count(PartitionId(p + 1));
+    const std::vector<PartitionId> waiting = protocol::Assignable(record, context);
+    for (size_t p = 0; p < record.partitions.size(); ++p) {
+      const PartitionId id(p + 1);
+      if (!context.partitions[p].ended && !std::ranges::binary_search(waiting, id)) Count(id);
+    }
   }
 
   MoreReaders Find() && {
@@ -53,7 +56,8 @@ class Shares {
   }
 
  private:
-  // A partition that is placed again counts for the readers that it had. A new one counts for none.
+  // A partition that waits for answers counts for the readers that it had. One that waits for a
+  // worker may do so for long, and counts for none.
   void Count(PartitionId id) {
     const protocol::PartitionRecord& partition = record_.partition(id);
     if (partition.audience) {

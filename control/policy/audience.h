@@ -30,6 +30,8 @@
 
 namespace penstock::control {
 
+inline constexpr int64_t kMaxLinks = 64;
+
 // A worker has at least this many readers, so that a slow reader does not stop it.
 inline constexpr size_t kFewestReaders = 2;
 
@@ -54,10 +56,11 @@ IndexSet ReadingPositions(const protocol::IterationRecord& record);
 IndexSet ChooseAudience(const protocol::IterationRecord& record, WorkerId worker,
                         const LinkRule& rule, const IndexSet& among);
 
+// `of`: the positions of the readers to add, by partition. `spare`: the number of further
+// partitions that may be assigned, end or be placed again before a reader needs more. It is 0 if
+// some reader still has too few.
 struct MoreReaders {
-  std::map<PartitionId, IndexSet> of;  // positions of readers to add to the audiences of partitions
-  // After so many further changes of one partition each (it was assigned, has ended, was placed
-  // again), a reader may have too few. 0: some reader has too few, even with the readers to add.
+  std::map<PartitionId, IndexSet> of;
   int64_t spare = 0;
 };
 // Returns the readers to add to the audiences of assigned partitions, because they have less than a

@@ -107,7 +107,7 @@ WIRE_STRUCT(ClientHeartbeatAnswer, wire::Heartbeat, counter);
 WIRE_STRUCT(Membership::Partition, wire::Membership::Partition, partition, placement, worker, end);
 WIRE_STRUCT(Membership::Worker, wire::Membership::Worker, worker, address, offers, tags, process);
 WIRE_STRUCT(Membership, wire::Membership, version, partitions, workers, closed, max_bytes_in_flight,
-            since);
+            since, num_partitions);
 WIRE_PAIR(ReportAtOnce, wire::Empty) {}
 WIRE_STRUCT(Committed, wire::Committed, number);
 WIRE_STRUCT(End, wire::End, rounds, elements);

@@ -149,14 +149,15 @@ struct ClientHeartbeatAnswer {
   friend bool operator==(const ClientHeartbeatAnswer&, const ClientHeartbeatAnswer&) = default;
 };
 
-// The partitions of the iteration and their workers: whole after each Welcome, then what has
-// changed. A worker without a partition is not part of it. MembershipView (control/stub) puts the
-// messages together.
+// The partitions of the iteration that serve this client, and their workers: whole after each
+// Welcome, then what has changed. A partition that serves other clients only (rule 32) is named
+// only if it served this one before, without its worker. A worker without a partition is not part
+// of it. MembershipView (control/stub) puts the messages together.
 struct Membership {
   struct Partition {
     PartitionId partition;
     Placement placement;
-    WorkerId worker;  // none while it moves, waits for a worker, or is closed
+    WorkerId worker;  // none while it moves, waits for a worker, is closed, or serves only others
     // For order kDeterministic: the partition's number of elements, once it has ended.
     std::optional<Index> end = std::nullopt;
     friend bool operator==(const Partition&, const Partition&) = default;
@@ -181,6 +182,7 @@ struct Membership {
   // 0: this is the whole. Otherwise `partitions` and `workers` have only what has changed since
   // this version, which is the version of the last Membership on this stream.
   uint64_t since = 0;
+  uint64_t num_partitions = 0;  // of the iteration, also those that do not serve this client
   friend bool operator==(const Membership&, const Membership&) = default;
 };
 

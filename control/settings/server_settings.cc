@@ -75,6 +75,10 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
            "wait. 0 means no limit."},
           {"max-clients-per-namespace", &config.namespace_limits.clients,
            "Maximum number of connected clients of one namespace; 0 means no limit."},
+          {"max-links", &config.max_links,
+           "Number of workers above which each client of a shared job reads about this many of "
+           "them; "
+           "0 means that each client reads all workers."},
       });
   return rows;
 }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "include/status_macros.h"
 
 namespace penstock::control {
 
@@ -20,8 +19,7 @@ absl::StatusOr<std::vector<WorkerId>> MembershipView::Apply(const Membership& me
         absl::StrCat("the dispatcher sent what changed in the membership since version ",
                      message.since, ", but this client has version ", before));
   }
-  for (const Membership::Partition& partition : message.partitions)
-    RETURN_IF_ERROR(Put(partition, altered));
+  for (const Membership::Partition& partition : message.partitions) Put(partition, altered);
   for (const Membership::Worker& worker : message.workers) {
     workers_[worker.worker].record = worker;
     altered.insert(worker.worker);
@@ -32,6 +30,7 @@ absl::StatusOr<std::vector<WorkerId>> MembershipView::Apply(const Membership& me
     if (found != workers_.end() && found->second.partitions == 0) workers_.erase(found);
   }
   version_ = message.version;
+  num_partitions_ = message.num_partitions;
   closed_ = message.closed;
   max_bytes_in_flight_ = message.max_bytes_in_flight;
   return std::vector<WorkerId>(altered.begin(), altered.end());
@@ -39,7 +38,7 @@ absl::StatusOr<std::vector<WorkerId>> MembershipView::Apply(const Membership& me
 
 // A closed iteration has no workers. The message does not name each partition.
 void MembershipView::TakeFromWorkers(std::set<WorkerId>& altered) {
-  for (Membership::Partition& known : partitions_) {
+  for (auto& [id, known] : partitions_) {
     if (!known.worker) continue;
     --workers_[known.worker].partitions;
     altered.insert(known.worker);
@@ -47,16 +46,8 @@ void MembershipView::TakeFromWorkers(std::set<WorkerId>& altered) {
   }
 }
 
-absl::Status MembershipView::Put(const Membership::Partition& partition,
-                                 std::set<WorkerId>& altered) {
-  const uint64_t number = partition.partition.value();
-  if (number == 0 || number > partitions_.size() + 1) {
-    return absl::AbortedError(absl::StrCat("the dispatcher sent ", ToString(partition.partition),
-                                           " to a client that knows ", partitions_.size(),
-                                           " partitions"));
-  }
-  if (number > partitions_.size()) partitions_.emplace_back();
-  Membership::Partition& known = partitions_[number - 1];
+void MembershipView::Put(const Membership::Partition& partition, std::set<WorkerId>& altered) {
+  Membership::Partition& known = partitions_[partition.partition];
   if (known.worker) {
     --workers_[known.worker].partitions;
     altered.insert(known.worker);
@@ -66,7 +57,6 @@ absl::Status MembershipView::Put(const Membership::Partition& partition,
     altered.insert(partition.worker);
   }
   known = partition;
-  return absl::OkStatus();
 }
 
 const Membership::Worker* MembershipView::Find(WorkerId worker) const {
@@ -77,9 +67,10 @@ const Membership::Worker* MembershipView::Find(WorkerId worker) const {
 
 Membership MembershipView::Whole() const {
   Membership whole{.version = version_,
-                   .partitions = partitions_,
                    .closed = closed_,
-                   .max_bytes_in_flight = max_bytes_in_flight_};
+                   .max_bytes_in_flight = max_bytes_in_flight_,
+                   .num_partitions = num_partitions_};
+  for (const auto& [id, partition] : partitions_) whole.partitions.push_back(partition);
   for (const auto& [id, worker] : workers_) {
     if (worker.record.has_value()) whole.workers.push_back(*worker.record);
   }

@@ -20,7 +20,7 @@ class MembershipView {
  public:
   // Applies a message. Returns the workers that got or lost a partition, or whose record was sent,
   // in ascending order. Aborted if the message is a change since a version that this view does not
-  // have, or if it skips a partition. Then only a whole Membership is accepted.
+  // have. Then only a whole Membership is accepted.
   absl::StatusOr<std::vector<WorkerId>> Apply(const Membership& message);
   // Accepts only a whole Membership next. Call this when a stream begins. The view stays as it is
   // until then.
@@ -45,11 +45,12 @@ class MembershipView {
   // Takes all partitions from their workers, and adds these to `altered`.
   void TakeFromWorkers(std::set<WorkerId>& altered);
   // Replaces the entry of a partition, and adds its old and its new worker to `altered`.
-  absl::Status Put(const Membership::Partition& partition, std::set<WorkerId>& altered);
+  void Put(const Membership::Partition& partition, std::set<WorkerId>& altered);
 
-  uint64_t version_ = 0;                           // 0: a whole Membership must come next
-  std::vector<Membership::Partition> partitions_;  // [0] is partition 1
-  std::map<WorkerId, Worker> workers_;             // that have a partition
+  uint64_t version_ = 0;  // 0: a whole Membership must come next
+  uint64_t num_partitions_ = 0;
+  std::map<PartitionId, Membership::Partition> partitions_;  // that were named
+  std::map<WorkerId, Worker> workers_;                       // that have a partition
   bool closed_ = false;
   int64_t max_bytes_in_flight_ = 0;
 };

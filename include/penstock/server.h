@@ -77,6 +77,11 @@ struct DispatcherConfig {
   // process that reaches the port may do everything. The file is read again when it changes.
   std::string auth_file;
   NamespaceLimits namespace_limits;  // of each namespace
+  // If an iteration has more workers than this, each of its readers reads about this many of them,
+  // so that the number of links does not grow with readers times workers. A worker has at least two
+  // readers, so with few readers each of them reads more workers. 0: each reader reads all workers.
+  // Where each reader needs each partition, such as in coordinated reads, it reads all too.
+  int64_t max_links = 64;
 };
 
 class DispatchServer {

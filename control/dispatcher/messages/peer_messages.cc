@@ -2,6 +2,7 @@
 #include "control/dispatcher/messages/peer_messages.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -72,24 +73,32 @@ namespace {
 class MembershipBuilder {
  public:
   MembershipBuilder(const State& state, const IterationState& iteration,
-                    const protocol::IterationContext* context, uint64_t version)
+                    const protocol::IterationContext* context, uint64_t version,
+                    std::optional<size_t> reader)
       : state_(state),
         record_(iteration.record),
         terms_(state.jobs.at(iteration.job).terms),
-        context_(context) {
+        context_(context),
+        reader_(reader) {
     message_.version = version;
+    message_.num_partitions = record_.partitions.size();
     message_.closed = record_.closed;
     message_.max_bytes_in_flight = ShareOfBytes();
   }
 
+  bool Serves(PartitionId id) const {
+    const protocol::PartitionRecord& partition = record_.partition(id);
+    return !partition.audience || (reader_.has_value() && partition.MayServe(*reader_));
+  }
   void Add(PartitionId id) {
     const protocol::PartitionRecord& partition = record_.partition(id);
-    message_.partitions.push_back({id, partition.placement, partition.worker});
+    const WorkerId worker = Serves(id) ? partition.worker : WorkerId();
+    message_.partitions.push_back({id, partition.placement, worker});
     if (terms_.deterministic) {
       message_.partitions.back().end =
           record_.closed ? partition.end : context_->partitions[id.value() - 1].ended;
     }
-    if (partition.worker) workers_.insert(partition.worker);
+    if (worker) workers_.insert(worker);
   }
   Membership Build(std::set<WorkerId> workers = {}) && {
     workers_.merge(workers);
@@ -113,6 +122,7 @@ class MembershipBuilder {
   const protocol::IterationRecord& record_;
   const JobTerms& terms_;
   const protocol::IterationContext* const context_;
+  const std::optional<size_t> reader_;
   Membership message_;
   std::set<WorkerId> workers_;
 };
@@ -120,16 +130,19 @@ class MembershipBuilder {
 }  // namespace
 
 Membership MembershipOf(const State& state, const IterationState& iteration,
-                        const protocol::IterationContext* context, uint64_t version) {
-  MembershipBuilder builder(state, iteration, context, version);
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) builder.Add(PartitionId(p + 1));
+                        const protocol::IterationContext* context, uint64_t version,
+                        std::optional<size_t> reader) {
+  MembershipBuilder builder(state, iteration, context, version, reader);
+  for (size_t p = 0; p < iteration.record.partitions.size(); ++p)
+    if (builder.Serves(PartitionId(p + 1))) builder.Add(PartitionId(p + 1));
   return std::move(builder).Build();
 }
 
 Membership MembershipChangeOf(const State& state, const IterationState& iteration,
                               const protocol::IterationContext* context, uint64_t version,
-                              const std::set<PartitionId>& partitions, std::set<WorkerId> workers) {
-  MembershipBuilder builder(state, iteration, context, version);
+                              std::optional<size_t> reader, const std::set<PartitionId>& partitions,
+                              std::set<WorkerId> workers) {
+  MembershipBuilder builder(state, iteration, context, version, reader);
   for (PartitionId partition : partitions) builder.Add(partition);
   return std::move(builder).Build(std::move(workers));
 }

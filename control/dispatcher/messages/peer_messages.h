@@ -3,6 +3,7 @@
 // functions. Their one reason to change: the contents of these messages.
 #pragma once
 
+#include <optional>
 #include <set>
 
 #include "control/protocol/client_messages.h"
@@ -22,14 +23,18 @@ Assign AssignOf(const State& state, const IterationState& iteration,
                 const protocol::Assign& assign);
 // How a Membership describes the worker.
 Membership::Worker DescriptionOf(const WorkerRecord& worker);
-// Returns the whole Membership. `context`: contains the ends of the partitions if the iteration is
-// open and in order kDeterministic; otherwise nullptr.
+// Returns the whole Membership for a client, without the partitions that serve others only.
+// `reader`: the client's position; a client that never joined has none. `context`: contains the
+// ends of the partitions if the iteration is open and in order kDeterministic; otherwise nullptr.
 Membership MembershipOf(const State& state, const IterationState& iteration,
-                        const protocol::IterationContext* context, uint64_t version);
+                        const protocol::IterationContext* context, uint64_t version,
+                        std::optional<size_t> reader);
 // Returns a Membership with these partitions, their workers, and these workers, in time that
-// depends on their number alone. Does not set `since`.
+// depends on their number alone. Does not set `since`. A partition that does not serve `reader` has
+// no worker in it. Without a reader: for any client; REQUIRES: each partition serves all readers.
 Membership MembershipChangeOf(const State& state, const IterationState& iteration,
                               const protocol::IterationContext* context, uint64_t version,
-                              const std::set<PartitionId>& partitions, std::set<WorkerId> workers);
+                              std::optional<size_t> reader, const std::set<PartitionId>& partitions,
+                              std::set<WorkerId> workers);
 
 }  // namespace penstock::control

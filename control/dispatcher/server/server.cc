@@ -17,8 +17,8 @@
 #include "control/observe/metrics.h"
 #include "control/observe/page_server.h"
 #include "control/policy/worker_list.h"
-#include "control/protocol/host_port.h"
 #include "control/protocol/dispatcher_status.h"
+#include "control/protocol/host_port.h"
 #include "control/settings/server_settings.h"
 #include "control/sync/clock.h"
 #include "control/sync/condition.h"
@@ -67,6 +67,10 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
   const NamespaceLimits& limits = config.namespace_limits;
   if (std::min({limits.jobs, limits.dataset_bytes, limits.partitions, limits.clients}) < 0) {
     return absl::InvalidArgumentError("the limits of a namespace must not be negative");
+  }
+  if (config.max_links < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_links is ", config.max_links, "; it must not be negative"));
   }
   for (const auto& [name, duration] :
        {std::pair("client_timeout", config.client_timeout),
@@ -184,6 +188,7 @@ class Server final : public DispatchServer {
     options.worker_addresses = config_.worker_addresses;
     options.deployment_mode = config_.deployment_mode;
     options.namespace_limits = config_.namespace_limits;
+    options.max_links = config_.max_links;
     options.now = BootTime;
     options.random = RandomNumber;
     options.job_tokens = [this](uint64_t needed) -> absl::StatusOr<control::JobTokens> {

@@ -73,6 +73,7 @@ void StreamEvents::Handle(const control::Membership& membership) {
   if (!altered.ok()) return parts_.dispatcher.BreakOff(altered.status());
   for (const control::Membership::Partition& partition : membership.partitions)
     parts_.ledger.OnNamed(partition.partition);
+  parts_.ledger.OnNamed(PartitionId(membership.num_partitions));  // others are named to others
   const std::optional<control::Welcome>& welcome = parts_.dispatcher.welcome();
   parts_.links.OnMembership(
       parts_.membership, *altered,

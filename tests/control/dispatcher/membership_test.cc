@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When readers get the list of workers and partitions, and which part of it.
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -238,14 +239,96 @@ TEST_F(MembershipTest, TheEndOfAPartitionIsSentWithoutTheOthers) {
   EXPECT_EQ(again.view.Whole(), client.view.Whole());
 }
 
+// With six workers and two links for each reader, each worker has at least two readers.
+class AudienceMembershipTest : public MembershipTest {
+ protected:
+  void SetUp() override {
+    Start({.max_links = 2});
+    job_ = DynamicJob();
+    for (uint64_t worker = 1; worker <= 6; ++worker) workers_.push_back(Work(worker));
+  }
+  const protocol::IterationRecord& record() const {
+    return recovered_.FindIteration(job_.job, 0)->record;
+  }
+  Client Join(uint64_t id) {
+    Client client{Come(job_, 0, id), {}};
+    Read(client);
+    return client;
+  }
+  // Returns the partitions for which the client has a worker.
+  static std::vector<uint64_t> PartitionsOf(const Client& client) {
+    std::vector<uint64_t> partitions;
+    for (const Membership::Partition& its : client.view.Whole().partitions)
+      if (its.worker) partitions.push_back(its.partition.value());
+    return partitions;
+  }
+  // Returns the partitions that serve the reader at this position.
+  std::vector<uint64_t> Serving(size_t reader) const {
+    std::vector<uint64_t> partitions;
+    for (size_t p = 0; p < record().partitions.size(); ++p)
+      if (record().partitions[p].MayServe(reader)) partitions.push_back(p + 1);
+    return partitions;
+  }
+
+  JobAnswer job_;
+  std::vector<Worker> workers_;
+};
+
+TEST_F(AudienceMembershipTest, NamesOnlyThePartitionsThatServeTheReader) {
+  std::vector<Client> clients;
+  for (uint64_t id = 1; id <= 5; ++id) clients.push_back(Join(id));
+  Pass(2 * kSweepInterval, kSweepInterval);
+  for (Client& client : clients) Read(client);
+  size_t links = 0;
+  for (size_t reader = 0; reader < clients.size(); ++reader) {
+    EXPECT_EQ(PartitionsOf(clients[reader]), Serving(reader));
+    EXPECT_EQ(clients[reader].view.Whole().num_partitions, 6u);
+    EXPECT_EQ(clients[reader].view.Whole().workers.size(), Serving(reader).size());
+    EXPECT_GE(Serving(reader).size(), 1u);
+    links += Serving(reader).size();
+  }
+  EXPECT_LT(links, 5u * 6u);
+}
+
+TEST_F(AudienceMembershipTest, AChangeGoesToTheReadersThatItConcerns) {
+  std::vector<Client> clients;
+  for (uint64_t id = 1; id <= 8; ++id) clients.push_back(Join(id));
+  Pass(2 * kSweepInterval, kSweepInterval);
+  for (Client& client : clients) Read(client);
+  const size_t partition = [&] {
+    for (size_t p = 0;; ++p)
+      if (record().partitions[p].audience->size() < 8) return p;
+  }();
+  const WorkerId worker = record().partitions[partition].worker;
+  const IndexSet before = *record().partitions[partition].audience;
+  Hello(workers_[worker.value() - 1], absl::StrCat("worker", worker.value()), {}, worker.value());
+  for (int i = 0; i < 3; ++i) {
+    Pass(2 * kSweepInterval, kSweepInterval);
+    for (size_t reader = 0; reader < clients.size(); ++reader) {
+      for (const ClientDown& message : clients[reader].reader.inbox->messages) {
+        const auto* change = std::get_if<Membership>(&message);
+        if (change == nullptr) continue;
+        EXPECT_TRUE(before.Contains(static_cast<Index>(reader)) ||
+                    record().partitions[partition].MayServe(reader))
+            << "reader " << reader << " need not know";
+      }
+      Read(clients[reader]);
+    }
+  }
+  for (size_t reader = 0; reader < clients.size(); ++reader)
+    EXPECT_EQ(PartitionsOf(clients[reader]), Serving(reader));
+}
+
 class RandomMembershipTest : public MembershipTest {
  protected:
-  void Run(uint32_t seed) {
+  void Run(uint32_t seed, int64_t max_links) {
     random_draws_.seed(seed);
     workers_.clear();
     clients_.clear();
     gone_.clear();
-    Start({.client_timeout = absl::Hours(1), .worker_timeout = absl::Hours(1)});
+    Start({.client_timeout = absl::Hours(1),
+           .worker_timeout = absl::Hours(1),
+           .max_links = max_links});
     job_ = DynamicJob({.max_bytes_in_flight = 1000});
     for (int step = 1; step <= 200 && !HasFailure(); ++step) {
       Step();
@@ -304,9 +387,17 @@ class RandomMembershipTest : public MembershipTest {
     const IterationState* iteration = recovered_.FindIteration(job_.job, 0);
     for (auto& [id, client] : clients_) {
       ASSERT_NE(iteration, nullptr);
-      const Membership view = client.view.Whole();
-      EXPECT_EQ(view, MembershipOf(recovered_, *iteration, nullptr, view.version));
-      EXPECT_EQ(view.version, clients_.begin()->second.view.Whole().version);
+      const protocol::IterationRecord& record = iteration->record;
+      const auto reader = record.FindReader(client.reader.peer->client);
+      ASSERT_TRUE(reader.has_value());
+      Membership view = client.view.Whole();
+      std::erase_if(view.partitions, [&](const Membership::Partition& its) {
+        return !record.partition(its.partition).MayServe(*reader);
+      });
+      EXPECT_EQ(view, MembershipOf(recovered_, *iteration, nullptr, view.version, reader));
+      const bool any =
+          std::ranges::any_of(record.partitions, [](const auto& its) { return !its.collecting(); });
+      EXPECT_EQ(view.workers.empty(), !any) << "each reader reads some worker";
     }
   }
 
@@ -320,7 +411,14 @@ class RandomMembershipTest : public MembershipTest {
 TEST_F(RandomMembershipTest, TheMessagesAddUpToTheWhole) {
   for (uint32_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    Run(seed);
+    Run(seed, /*max_links=*/0);
+  }
+}
+
+TEST_F(RandomMembershipTest, TheMessagesAddUpToTheReadersPart) {
+  for (uint32_t seed = 1; seed <= 30 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Run(seed, /*max_links=*/2);
   }
 }
 

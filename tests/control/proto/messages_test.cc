@@ -89,7 +89,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                {{PartitionId(1), Placement(2), WorkerId(3)}, {PartitionId(2), Placement(1), {}, 9}},
                {{WorkerId(3), "host:1", {{"grpc", "host:2", "c"}}, {"tag"}, Incarnation(4)}}},
            Membership{4, {{PartitionId(1), Placement(2), {}}}, {}, true},
-           Membership{.version = 5, .max_bytes_in_flight = 6, .since = 4},
+           Membership{.version = 5, .max_bytes_in_flight = 6, .since = 4, .num_partitions = 7},
            Fence{PartitionId(1), Placement(2)}, ReportAtOnce{}, Committed{4}, End{2, 7}, Left{},
            SessionError{absl::DataLossError("what")}, ConsumersLost{},
            ConsumersLost{{{3, absl::Milliseconds(4), true, "why", true}, {5, absl::Seconds(6)}}}}) {

@@ -9,7 +9,6 @@ namespace penstock::control {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr WorkerId kA(10), kB(11), kC(12);
@@ -105,16 +104,32 @@ TEST(MembershipView, ExpectsAWholeOnANewStream) {
               ElementsAre(kA, kB, kC));
 }
 
-TEST(MembershipView, RefusesAPartitionOutOfTurn) {
+// Partitions that serve other clients only are not named.
+TEST(MembershipView, KnowsSomePartitionsOfMany) {
   MembershipView view;
-  ASSERT_TRUE(view.Apply(Whole()).ok());
-  for (const uint64_t partition : {uint64_t{0}, uint64_t{4}, uint64_t{1} << 60}) {
-    ASSERT_TRUE(view.Apply(Whole()).ok());
-    const absl::Status status =
-        view.Apply({.version = 4, .partitions = {On(kC, partition)}, .since = 3}).status();
-    EXPECT_TRUE(absl::IsAborted(status));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("knows 2 partitions"));
-  }
+  EXPECT_THAT(*view.Apply({.version = 1,
+                           .partitions = {On(kA, 7), On(kA, 40'000)},
+                           .workers = {At(kA, "a")},
+                           .num_partitions = 40'000}),
+              ElementsAre(kA));
+  EXPECT_THAT(*view.Apply({.version = 2,
+                           .partitions = {On(WorkerId(), 7, 2), On(kB, 40'001)},
+                           .workers = {At(kB, "b")},
+                           .since = 1,
+                           .num_partitions = 40'001}),
+              ElementsAre(kA, kB));
+  EXPECT_TRUE(view.IsPlaced(kA));
+  EXPECT_EQ(view.Whole(),
+            (Membership{.version = 2,
+                        .partitions = {On(WorkerId(), 7, 2), On(kA, 40'000), On(kB, 40'001)},
+                        .workers = {At(kA, "a"), At(kB, "b")},
+                        .num_partitions = 40'001}));
+  view.Apply({.version = 3,
+              .partitions = {On(WorkerId(), 40'000, 3)},
+              .since = 2,
+              .num_partitions = 40'001})
+      .IgnoreError();
+  EXPECT_FALSE(view.IsPlaced(kA));
 }
 
 }  // namespace
