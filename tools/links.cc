@@ -37,6 +37,9 @@ void AddLinks(CLI::App& app, Chosen& chosen) {
   command->footer(
       "One line per client and worker, as of the client's last heartbeat. Rates are since the\n"
       "previous heartbeat.\n\n"
+      "  READS     workers of the job that the client reads: all, or some of them because there "
+      "are\n"
+      "            more than max_links of the dispatcher\n"
       "  CREDITS   elements that the worker may send without asking again\n"
       "  IN PLACE  share of the elements of 64 KiB and more over shm that were made in the\n"
       "            trainer's memory. The remainder was copied there because no slot was free\n"

@@ -231,15 +231,16 @@ static std::string InPlace(const control::FilledElements& filled) {
 std::string ReportLinks(const control::DispatcherStatus& status) {
   Rows rows;
   for (const control::LinkStatus& link : status.links) {
-    rows.push_back(
-        {link.job, Hex(link.client.value()), OrDash(link.worker), OrDash(link.counts.protocol),
-         link.counts.open ? "open" : "closed", absl::StrCat(link.counts.elements),
-         absl::StrFormat("%.3f", static_cast<double>(link.counts.bytes) / 1e9),
-         absl::StrFormat("%.0f", link.elements_per_s),
-         absl::StrFormat("%.3f", link.bytes_per_s / 1e9), absl::StrCat(link.counts.credits),
-         InPlace(link.counts.filled), OrDash(link.counts.reason)});
+    rows.push_back({link.job, Hex(link.client.value()), OrDash(link.reads), OrDash(link.worker),
+                    OrDash(link.counts.protocol), link.counts.open ? "open" : "closed",
+                    absl::StrCat(link.counts.elements),
+                    absl::StrFormat("%.3f", static_cast<double>(link.counts.bytes) / 1e9),
+                    absl::StrFormat("%.0f", link.elements_per_s),
+                    absl::StrFormat("%.3f", link.bytes_per_s / 1e9),
+                    absl::StrCat(link.counts.credits), InPlace(link.counts.filled),
+                    OrDash(link.counts.reason)});
   }
-  return FormatTable({"JOB", "CLIENT", "WORKER", "PROTOCOL", "STATE", "ELEMENTS", "GB",
+  return FormatTable({"JOB", "CLIENT", "READS", "WORKER", "PROTOCOL", "STATE", "ELEMENTS", "GB",
                       "ELEMENTS/S", "GB/S", "CREDITS", "IN PLACE", "REASON"},
                      rows) +
          More(rows.size(), status.num_links);
@@ -251,6 +252,7 @@ std::string LinksAsJson(const control::DispatcherStatus& status) {
     links.push_back({{"job", link.job},
                      {"iteration", link.iteration.value()},
                      {"client", Hex(link.client.value())},
+                     {"reads", link.reads},
                      {"worker", link.worker},
                      {"protocol", link.counts.protocol},
                      {"reason", link.counts.reason},

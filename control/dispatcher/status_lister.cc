@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "control/policy/audience.h"
 #include "control/protocol/scoped_name.h"
 #include "include/status_macros.h"
 
@@ -219,11 +220,15 @@ bool StatusLister::ListLinksOf(const JobRecord& job, int64_t repetition, const S
   std::vector<LinkStatus> links = from_.links.Of(session);
   const auto worker_of = [](const LinkStatus& link) { return link.counts.worker; };
   std::ranges::sort(links, {}, worker_of);
+  const protocol::IterationRecord& record = state_.iterations.at(session.first).record;
+  const auto reader = record.FindReader(session.second);
+  const std::string reads = reader ? DescribeLinks(record, *reader, shared_.options.max_links) : "";
   for (LinkStatus& link : links) {
     const WorkerId id = link.counts.worker;
     if (continues && id.value() < first.Id(3)) continue;
     if (!Take("link", job.id.value(), repetition, client, id.value())) return false;
     link.job = job.name;
+    link.reads = reads;
     const auto worker = state_.workers.find(id);
     if (worker != state_.workers.end()) link.worker = worker->second.address;
     to_.links.push_back(std::move(link));

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "control/policy/mix.h"
 
 namespace penstock::control {
@@ -172,6 +174,16 @@ IndexSet ChooseAudience(const protocol::IterationRecord& record, WorkerId worker
 MoreReaders ReadersToAdd(const protocol::IterationRecord& record,
                          const protocol::IterationContext& context, const LinkRule& rule) {
   return Shares(record, context, rule).Find();
+}
+
+std::string DescribeLinks(const protocol::IterationRecord& record, size_t reader,
+                          int64_t max_links) {
+  absl::flat_hash_map<WorkerId, bool> reads;
+  for (const protocol::PartitionRecord& partition : record.partitions)
+    if (!partition.collecting()) reads[partition.worker] |= partition.MayServe(reader);
+  const auto its = std::ranges::count_if(reads, [](const auto& entry) { return entry.second; });
+  if (static_cast<size_t>(its) == reads.size()) return absl::StrCat("all ", reads.size());
+  return absl::StrCat(its, " of ", reads.size(), " (max_links ", max_links, ")");
 }
 
 }  // namespace penstock::control

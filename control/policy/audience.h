@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/index_set.h"
@@ -70,5 +71,10 @@ struct MoreReaders {
 // max_links workers of lowest rank that have any.
 MoreReaders ReadersToAdd(const protocol::IterationRecord& record,
                          const protocol::IterationContext& context, const LinkRule& rule);
+
+// Says how many of the workers with partitions the reader reads, and why: "all 12", or "66 of 1000
+// (max_links 64)".
+std::string DescribeLinks(const protocol::IterationRecord& record, size_t reader,
+                          int64_t max_links);
 
 }  // namespace penstock::control

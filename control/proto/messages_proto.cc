@@ -45,7 +45,7 @@ WIRE_PAIR(WorkerStatus, wire::WorkerStatus) {
   WIRE_NANOSECONDS_AS(silent_for, silent_ns);
 }
 WIRE_STRUCT(LinkStatus, wire::LinkStatus, client, iteration, job, worker, counts, elements_per_s,
-            bytes_per_s);
+            bytes_per_s, reads);
 WIRE_STRUCT(WorkStatus, wire::WorkStatus, worker, address, work);
 WIRE_STRUCT(DispatcherStatus, wire::DispatcherStatus, term, version, release, journal,
             journal_sequence, datasets, jobs, workers, links, work, wanted_workers, next_page_token,

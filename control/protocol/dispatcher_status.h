@@ -111,6 +111,9 @@ struct LinkStatus {
   LinkCounts counts;
   double elements_per_s = 0;  // since the previous heartbeat; 0 at the first
   double bytes_per_s = 0;
+  // How many of the iteration's workers the client reads, and why: "all 12", or "66 of 1000
+  // (max_links 64)".
+  std::string reads = {};
 };
 
 // A worker's work for a dataset, as of its last heartbeat.

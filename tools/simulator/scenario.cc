@@ -111,7 +111,8 @@ absl::Status ParseDispatcher(Words& words, Scenario& scenario) {
   return SetOptions(words, {{"heartbeat", To(scenario.heartbeat, ParseTime)},
                             {"client_timeout", To(scenario.client_timeout, ParseTime)},
                             {"worker_timeout", To(scenario.worker_timeout, ParseTime)},
-                            {"snapshot_every", ToCount(scenario.snapshot_records)}});
+                            {"snapshot_every", ToCount(scenario.snapshot_records)},
+                            {"max_links", ToCount(scenario.max_links)}});
 }
 
 absl::Status ParseNetwork(Words& words, Scenario& scenario) {

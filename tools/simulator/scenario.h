@@ -98,6 +98,7 @@ struct Scenario {
   absl::Duration client_timeout = absl::Seconds(60);
   absl::Duration worker_timeout = absl::Seconds(10);
   int64_t snapshot_records = 500;  // records between two snapshots of the journal
+  int64_t max_links = 64;          // as in CoreOptions
   protocol::Broken broken = protocol::Broken::kNone;
   // --- The trainers ---
   int trainers = 2;

@@ -101,7 +101,7 @@ Rows LinksOf(const DispatcherStatus& status) {
   Rows rows;
   for (const LinkStatus& link : status.links) {
     rows.push_back(
-        {link.job, Hex(link.client.value()), link.worker, link.counts.protocol,
+        {link.job, Hex(link.client.value()), link.reads, link.worker, link.counts.protocol,
          link.counts.open ? "open" : "closed", absl::StrFormat("%.0f", link.elements_per_s),
          absl::StrFormat("%.1f", link.bytes_per_s / 1e6), absl::StrCat(link.counts.elements),
          absl::StrCat(link.counts.credits), link.counts.reason});
@@ -165,7 +165,7 @@ std::string StatusPage(const DispatcherStatus& status) {
                      "seconds handed over"},
                     WaitsOf(status)),
           HtmlTable("Links",
-                    {"job", "client", "worker", "protocol", "state", "elements/s", "MB/s",
+                    {"job", "client", "reads", "worker", "protocol", "state", "elements/s", "MB/s",
                      "elements", "credits", "why this protocol"},
                     LinksOf(status)),
           More(status.links.size(), status.num_links, "links"),

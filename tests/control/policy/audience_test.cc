@@ -215,5 +215,15 @@ TEST_F(AudienceTest, APartitionCountsWhileItWaitsForAnswersOnly) {
   EXPECT_EQ(ReadersToAdd(record_, context_, kRule).of.size(), 3u);
 }
 
+TEST_F(AudienceTest, TheLinksOfAReaderAreDescribedWithTheirReason) {
+  for (uint64_t client = 1; client <= 3; ++client) Join(client);
+  Open(5);
+  p::Apply(record_, p::PartitionAssigned{PartitionId(1), Placement(1), WorkerId(7)});
+  EXPECT_EQ(DescribeLinks(record_, 2, 1), "all 1");
+  for (uint64_t n = 2; n <= 4; ++n) Assign(n, IndexSet::Of(0, 2));
+  EXPECT_EQ(DescribeLinks(record_, 0, 1), "all 4");
+  EXPECT_EQ(DescribeLinks(record_, 2, 1), "1 of 4 (max_links 1)");
+}
+
 }  // namespace
 }  // namespace penstock::control

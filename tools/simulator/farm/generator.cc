@@ -25,7 +25,8 @@ constexpr absl::string_view kStatements[] = {
     "dataset range {50|200|400|1000|3000} [map]",
     "dispatcher {heartbeat=500ms worker_timeout=3s|heartbeat=500ms worker_timeout=5s|"
     "heartbeat=1s worker_timeout=5s|heartbeat=1s worker_timeout=10s} "
-    "client_timeout={5s|8s|20s|60s} snapshot_every={5|50|500}",
+    "client_timeout={5s|8s|20s|60s} snapshot_every={5|50|500} "
+    "[max_links={1|2|3}]",
     "network delay={0.1ms..3ms|1ms..30ms} [slow={1%|2%|10%}:50ms..500ms]",
     "[disk sync={0.1ms..1ms|0.5ms..20ms|5ms..200ms}]",
     "[clocks skew={-1s..1s|-30m..1h|-1h..1000h}]",

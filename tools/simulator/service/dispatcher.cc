@@ -69,6 +69,7 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
   options.worker_timeout = scenario.worker_timeout;
   options.heartbeat_interval = scenario.heartbeat;
   options.records_per_snapshot = static_cast<uint64_t>(scenario.snapshot_records);
+  options.max_links = scenario.max_links;
   options.broken = scenario.broken;
   options.now = BootTime;
   options.random = RandomNumber;
