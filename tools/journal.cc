@@ -158,9 +158,9 @@ absl::StatusOr<control::State> WhatFits(const control::Recovered& recovered,
 // Replaces the content of the opened journal by `state`.
 absl::Status Rewrite(std::unique_ptr<control::Journal> journal, const control::Recovered& recovered,
                      const control::State& state) {
-  ASSIGN_OR_RETURN(std::vector<std::string> pieces, control::EncodeState(state));
+  ASSIGN_OR_RETURN(control::SnapshotChanges snapshot, control::EncodeSnapshot(state));
   RETURN_IF_ERROR(journal->Start([](const absl::StatusOr<uint64_t>&) {}));
-  journal->Snapshot(recovered.last_sequence(), std::move(pieces));
+  journal->Snapshot(recovered.last_sequence(), std::move(snapshot));
   journal.reset();  // waits until it is written
   return absl::OkStatus();
 }

@@ -68,10 +68,13 @@ class KeptJournal final : public Journal {
     kept_.records.push_back({sequence, std::move(record)});
     if (durable_) durable_(sequence);
   }
-  void Snapshot(uint64_t sequence, std::vector<std::string> pieces) override {
-    kept_ = {};
-    kept_.snapshot = std::move(pieces);
+  void Snapshot(uint64_t sequence, SnapshotChanges changes) override {
+    Merge(std::move(changes), snapshot_);
+    kept_.snapshot.clear();
+    for (const auto& [key, piece] : snapshot_.pieces)
+      if (piece.has_value()) kept_.snapshot.push_back(*piece);
     kept_.snapshot_sequence = sequence;
+    std::erase_if(kept_.records, [&](const auto& record) { return record.sequence <= sequence; });
   }
   absl::Status WaitDurable(uint64_t /*sequence*/) override { return absl::OkStatus(); }
   absl::Status status() const override { return absl::OkStatus(); }
@@ -79,6 +82,7 @@ class KeptJournal final : public Journal {
 
  private:
   Recovered& kept_;
+  SnapshotChanges snapshot_;  // all of this core's, merged
   Durable durable_;
 };
 
@@ -209,10 +213,9 @@ class Fleet {
   }
   void Join() {
     const uint64_t number = ++last_worker_;
-    workers_[number] =
-        std::make_shared<Worker>(
-            LightWorker(number, kPermits, absl::StrCat("worker", number, ".fleet:5051")), sent_,
-            worker_answers_);
+    workers_[number] = std::make_shared<Worker>(
+        LightWorker(number, kPermits, absl::StrCat("worker", number, ".fleet:5051")), sent_,
+        worker_answers_);
     Reconnect(*workers_[number]);
   }
   void JoinClient() {

@@ -91,10 +91,10 @@ void Transaction::Append() {
   if (SnapshotIsDue(shared_.sequence, shared_.snapshot_sequence,
                     shared_.options.records_per_snapshot)) {
     shared_.snapshot_sequence = shared_.sequence;
-    if (auto pieces = EncodeState(shared_.state); pieces.ok()) {
-      core_.journal_->Snapshot(shared_.sequence, *std::move(pieces));
+    if (auto snapshot = EncodeSnapshot(shared_.state); snapshot.ok()) {
+      core_.journal_->Snapshot(shared_.sequence, *std::move(snapshot));
     } else {  // the log continues without a snapshot
-      Log("snapshot_refused", {{"reason", std::string(pieces.status().message())}});
+      Log("snapshot_refused", {{"reason", std::string(snapshot.status().message())}});
     }
   }
 }

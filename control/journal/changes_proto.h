@@ -43,12 +43,11 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
 // Returns one readable line, "iteration_altered { … }", for `penstock journal`.
 std::string DescribeRecord(std::string_view record);
 
-// Encodes a state in pieces, each a wire::Snapshot. Merging all pieces with Protobuf gives the
-// whole snapshot. A new piece begins when the current piece has reached 16 MiB. A piece may be
-// larger because of an object that cannot be cut (a dataset, a job, an iteration).
-// ResourceExhausted if a piece would be larger than `most_piece_bytes`.
-absl::StatusOr<std::vector<std::string>> EncodeState(
-    const State& state, size_t most_piece_bytes = kMostSnapshotPieceBytes);
+// Encodes all pieces of a state (state_pieces.h). ResourceExhausted, which names the object, if a
+// piece would be larger than kMostSnapshotPieceBytes.
+absl::StatusOr<SnapshotChanges> EncodeSnapshot(const State& state);
+// The same, as DecodeState takes them.
+absl::StatusOr<std::vector<std::string>> EncodeState(const State& state);
 // Has the errors of ApplyRecord.
 absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces);
 

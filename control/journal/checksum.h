@@ -9,10 +9,9 @@
 
 namespace penstock::control {
 
-// Returns the CRC-32, as zlib does.
-inline uint32_t Checksum(const void* data, size_t size) {
-  return static_cast<uint32_t>(
-      crc32_z(crc32_z(0, nullptr, 0), static_cast<const Bytef*>(data), size));
+// Returns the CRC-32, as zlib does. `before`: the checksum of the bytes before these.
+inline uint32_t Checksum(const void* data, size_t size, uint32_t before = 0) {
+  return static_cast<uint32_t>(crc32_z(before, static_cast<const Bytef*>(data), size));
 }
 
 }  // namespace penstock::control

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores the dispatcher's changes so that they outlive the dispatcher: numbered records of bytes
 // and, from time to time, a snapshot that replaces all records up to a certain one. changes_proto.h
-// defines the bytes, and docs/journal.md describes the files.
+// defines the bytes, and docs/journal.md describes the files. A snapshot consists of pieces with
+// keys. After the first snapshot of a process, a snapshot names only the pieces that have changed.
 //
 // Append returns at once. One writer makes all waiting records durable together (group commit). A
 // journal that cannot write fails for good: status() returns the reason, and no further record
 // becomes durable. The dispatcher must then end, because no peer may learn of an unwritten change.
+// Snapshots are written by a second thread, and the log goes on without them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +29,19 @@ class SnapshotStore;
 // Each piece is a row of SQLite, which allows rows of up to 10^9 bytes.
 inline constexpr size_t kMostSnapshotPieceBytes = 900'000'000;
 
+// The changes that a snapshot makes in the snapshot before it.
+struct SnapshotChanges {
+  // By key. nullopt: the piece is removed, if it is there. A recovery returns the pieces in the
+  // order of their keys, compared as bytes.
+  std::map<std::string, std::optional<std::string>> pieces;
+  bool whole = false;  // all pieces that are not in `pieces` are removed
+};
+
+// Adds the later `changes` to `to`, as if both had been made at once.
+void Merge(SnapshotChanges changes, SnapshotChanges& to);
+// Returns a snapshot that consists of `pieces`, in this order.
+SnapshotChanges WholeSnapshot(std::vector<std::string> pieces);
+
 inline size_t SnapshotBytes(const std::vector<std::string>& pieces) {
   size_t bytes = 0;
   for (const std::string& piece : pieces) bytes += piece.size();
@@ -37,7 +54,7 @@ struct Recovered {
     uint64_t sequence;
     std::string bytes;
   };
-  std::vector<std::string> snapshot;  // in pieces; empty: none, and records start at 1
+  std::vector<std::string> snapshot;  // its pieces; empty: none, and records start at 1
   uint64_t snapshot_sequence = 0;     // the last record that the snapshot contains
   std::vector<Record> records;        // the records after the snapshot, without gaps
   std::string cut;  // the incomplete record that was cut off, as text; empty: none
@@ -62,10 +79,12 @@ class Journal {
   virtual absl::Status Start(Durable durable) = 0;
   // `sequence` must be the previous record's sequence plus 1. Never waits.
   virtual void Append(uint64_t sequence, std::string record) = 0;
-  // Replaces all records up to `sequence`, which must have been appended. The records are dropped
-  // once the snapshot is durable. Each piece has at most kMostSnapshotPieceBytes; a recovery
-  // returns the same pieces. Never waits.
-  virtual void Snapshot(uint64_t sequence, std::vector<std::string> pieces) = 0;
+  // Makes `changes` in the snapshot, which then replaces all records up to `sequence`. They must
+  // have been appended, after the previous call's; later records may have been. The records are
+  // dropped once the snapshot is durable. A snapshot that cannot be written is reported, and its
+  // changes are made with the next one. The first snapshot after the journal was opened must be
+  // whole. Each piece has at most kMostSnapshotPieceBytes. Never waits.
+  virtual void Snapshot(uint64_t sequence, SnapshotChanges changes) = 0;
   // Waits until the record `sequence` is durable. Returns the journal's error if it never will be.
   virtual absl::Status WaitDurable(uint64_t sequence) = 0;
   virtual absl::Status status() const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A journal that writes the changes to a log, and gives its snapshots to a SnapshotStore beside it.
-// docs/decisions/0001-journal.md gives the reason for two files.
+// A journal that writes the changes to a log. A SnapshotWriter writes its snapshots, while the log
+// goes on. docs/decisions/0001-journal.md gives the reason for two files.
 #include <algorithm>
 #include <deque>
 #include <iterator>
@@ -15,7 +15,7 @@
 #include "control/journal/log_file.h"
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_store.h"
-#include "control/observe/event_log.h"
+#include "control/journal/snapshot_writer.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "control/sync/thread.h"
@@ -52,14 +52,16 @@ absl::StatusOr<std::vector<uint64_t>> ListLogs(Disk& disk, const std::string& wo
 class LogJournal final : public Journal {
  public:
   LogJournal(std::string name, std::string work_dir, Disk& disk, std::unique_ptr<DiskFolder> folder,
-             std::unique_ptr<SnapshotStore> snapshots, LogFile log, Recovered recovered)
+             std::unique_ptr<SnapshotStore> snapshots, LogFile log, uint64_t log_begins,
+             Recovered recovered)
       : name_(std::move(name)),
         work_dir_(std::move(work_dir)),
         disk_(disk),
         folder_(std::move(folder)),
         recovered_(std::move(recovered)),
-        snapshots_(std::move(snapshots)),
+        snapshots_(std::make_unique<SnapshotWriter>(std::move(snapshots))),
         log_(std::move(log)),
+        log_begins_(log_begins),
         appended_(recovered_.last_sequence()),
         durable_sequence_(appended_) {}
 
@@ -70,12 +72,17 @@ class LogJournal final : public Journal {
       changed_.NotifyAll();
     }
     if (writer_.joinable()) writer_.join();
+    snapshots_.reset();  // its thread calls this object
   }
 
   Recovered TakeRecovered() override { return std::move(recovered_); }
 
   absl::Status Start(Durable durable) override {
     durable_ = std::move(durable);
+    RETURN_IF_ERROR(snapshots_->Start(
+        absl::StrCat("snapshots of ", name()),
+        [this](uint64_t sequence) { return RemoveLogs(sequence); },
+        [this](const absl::Status& why) { OnSnapshotLost(why); }));
     ASSIGN_OR_RETURN(writer_, StartThread(name(), [this] { Write(); }));
     return absl::OkStatus();
   }
@@ -88,10 +95,10 @@ class LogJournal final : public Journal {
     changed_.NotifyAll();
   }
 
-  void Snapshot(uint64_t sequence, std::vector<std::string> pieces) override {
+  void Snapshot(uint64_t sequence, SnapshotChanges changes) override {
     MutexLock lock(mu_);
-    PENSTOCK_CHECK(sequence == appended_);
-    queue_.push_back({.sequence = sequence, .snapshot = std::move(pieces)});
+    PENSTOCK_CHECK(sequence <= appended_);
+    queue_.push_back({.sequence = sequence, .snapshot = std::move(changes)});
     changed_.NotifyAll();
   }
 
@@ -113,18 +120,21 @@ class LogJournal final : public Journal {
   struct Item {
     uint64_t sequence;
     std::string record = {};
-    std::optional<std::vector<std::string>> snapshot = {};  // instead of a record
+    std::optional<SnapshotChanges> snapshot = {};  // instead of a record
   };
 
   // Runs on the writer's thread.
   void Write() {
     while (true) {
-      std::vector<Item> group = TakeGroup();
-      if (group.empty()) return;
-      const bool is_snapshot = group.front().snapshot.has_value();
-      const uint64_t last = group.back().sequence;
-      absl::Status written = is_snapshot ? WriteSnapshot(group.front()) : WriteRecords(group);
-      if (!written.ok()) return Fail(written);
+      absl::StatusOr<std::vector<Item>> group = TakeGroup();
+      if (!group.ok()) return Fail(group.status());
+      if (group->empty()) return;
+      const bool is_snapshot = group->front().snapshot.has_value();
+      if (absl::Status done = is_snapshot ? BeginSnapshot(group->front()) : WriteRecords(*group);
+          !done.ok())
+        return Fail(done);
+      if (is_snapshot) continue;
+      const uint64_t last = group->back().sequence;
       bool idle = false;
       {
         MutexLock lock(mu_);
@@ -132,7 +142,6 @@ class LogJournal final : public Journal {
         idle = queue_.empty();
         changed_.NotifyAll();
       }
-      if (is_snapshot) continue;
       durable_(last);
       if (!idle) continue;  // the next group will show that this group is durable
       if (absl::Status marked = Mark(last); !marked.ok()) return Fail(marked);
@@ -149,10 +158,13 @@ class LogJournal final : public Journal {
   }
 
   // Returns all waiting items before the next snapshot or, if the first item is a snapshot, that
-  // item. Empty if the writer must stop.
-  std::vector<Item> TakeGroup() {
+  // item. Empty if the writer must stop. The error of OnSnapshotLost(), if it was called.
+  absl::StatusOr<std::vector<Item>> TakeGroup() {
     MutexLock lock(mu_);
-    changed_.Wait(lock, [this]() REQUIRES(mu_) { return stopping_ || !queue_.empty(); });
+    changed_.Wait(lock, [this]() REQUIRES(mu_) {
+      return stopping_ || !queue_.empty() || !snapshot_lost_.ok();
+    });
+    RETURN_IF_ERROR(snapshot_lost_);
     auto end = std::find_if(queue_.begin(), queue_.end(),
                             [](const Item& item) { return item.snapshot.has_value(); });
     if (end == queue_.begin() && end != queue_.end()) ++end;
@@ -177,39 +189,48 @@ class LogJournal final : public Journal {
                     "; free space and start again");
   }
 
-  // Begins a new log, and removes the old logs when the snapshot that replaces them is durable. If
-  // a power loss brings an old log back, the log is ignored. If no space or no file descriptor is
-  // left, the snapshot is skipped, and the logs stay until a snapshot succeeds.
-  absl::Status WriteSnapshot(const Item& item) {
-    const uint64_t next = item.sequence + 1;
-    absl::StatusOr<std::vector<uint64_t>> old = ListLogs(disk_, work_dir_);
-    if (!old.ok()) return WithoutLog(item.sequence, old.status());
-    if (!old->empty() && old->back() == next) {
-      old->pop_back();  // no record since the last snapshot
-    } else {
-      absl::StatusOr<LogFile> log = LogFile::Make(disk_, LogPath(work_dir_, next));
-      if (!log.ok()) return WithoutLog(item.sequence, log.status());
-      log_ = *std::move(log);
-      RETURN_IF_ERROR(folder_->Sync());
+  // Begins a new log, so that the logs before it can be removed once the snapshot is durable. If no
+  // space or no file descriptor is left for a new log, the old one is continued, and stays until
+  // the next snapshot.
+  absl::Status BeginSnapshot(Item& item) {
+    const uint64_t written = durable();
+    if (log_begins_ != written + 1) {
+      if (absl::StatusOr<LogFile> log = LogFile::Make(disk_, LogPath(work_dir_, written + 1));
+          log.ok()) {
+        log_ = *std::move(log);
+        log_begins_ = written + 1;
+        RETURN_IF_ERROR(folder_->Sync());
+      } else if (absl::IsResourceExhausted(log.status())) {
+        ReportFailedSnapshot(log.status());
+        // A new log would show that the records before it are durable. The mark shows this instead.
+        RETURN_IF_ERROR(Mark(written));
+      } else {
+        return log.status();
+      }
     }
-    if (absl::Status written = snapshots_->Write(item.sequence, *item.snapshot); !written.ok())
-      return WithoutSnapshot(Annotate(written, "while writing a snapshot"));
-    RETURN_IF_ERROR(Annotate(snapshots_->CheckThere(), "the logs are kept; start again"));
-    for (uint64_t first : *old) RETURN_IF_ERROR(disk_.Remove(LogPath(work_dir_, first)));
+    snapshots_->Write(item.sequence, *std::move(item.snapshot));
     return absl::OkStatus();
   }
 
-  // Called if no new log can be made. A new log would show that the records before it are durable;
-  // a mark shows this instead.
-  absl::Status WithoutLog(uint64_t sequence, const absl::Status& why) {
-    RETURN_IF_ERROR(WithoutSnapshot(why));
-    return Mark(sequence);
+  // Called on the thread of snapshots_. Removes the logs that contain only records up to
+  // `sequence`. If a power loss brings one of them back, it is ignored.
+  absl::Status RemoveLogs(uint64_t sequence) {
+    ASSIGN_OR_RETURN(const std::vector<uint64_t> firsts, ListLogs(disk_, work_dir_));
+    for (size_t i = 0; i + 1 < firsts.size() && firsts[i + 1] <= sequence + 1; ++i)
+      RETURN_IF_ERROR(disk_.Remove(LogPath(work_dir_, firsts[i])));
+    return absl::OkStatus();
   }
 
-  static absl::Status WithoutSnapshot(const absl::Status& why) {
-    if (!absl::IsResourceExhausted(why)) return why;
-    StderrEventLog()->Write({"snapshot_failed", {{"reason", std::string(why.message())}}});
-    return absl::OkStatus();
+  // Called on the thread of snapshots_. The writer's thread then fails.
+  void OnSnapshotLost(const absl::Status& why) {
+    MutexLock lock(mu_);
+    snapshot_lost_ = why;
+    changed_.NotifyAll();
+  }
+
+  uint64_t durable() const {
+    MutexLock lock(mu_);
+    return durable_sequence_;
   }
 
   const std::string name_;
@@ -217,9 +238,10 @@ class LogJournal final : public Journal {
   Disk& disk_;
   const std::unique_ptr<DiskFolder> folder_;  // used only by the writer thread
   Recovered recovered_;
-  Durable durable_;                                 // constant after Start
-  const std::unique_ptr<SnapshotStore> snapshots_;  // used only by the writer thread
-  LogFile log_;                                     // used only by the writer thread
+  Durable durable_;                            // constant after Start
+  std::unique_ptr<SnapshotWriter> snapshots_;  // constant until the end
+  LogFile log_;                                // used only by the writer thread
+  uint64_t log_begins_;                        // the number of its first record; as log_
   Thread writer_;
 
   mutable Mutex mu_;
@@ -228,6 +250,7 @@ class LogJournal final : public Journal {
   uint64_t appended_ GUARDED_BY(mu_);
   uint64_t durable_sequence_ GUARDED_BY(mu_);
   absl::Status status_ GUARDED_BY(mu_);
+  absl::Status snapshot_lost_ GUARDED_BY(mu_);
   bool stopping_ GUARDED_BY(mu_) = false;
 };
 
@@ -290,7 +313,8 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenLogJournal(const std::string& work_
   ASSIGN_OR_RETURN(std::unique_ptr<DiskFolder> folder, disk.OpenFolder(work_dir));
   RETURN_IF_ERROR(folder->Sync());
   return std::make_unique<LogJournal>(std::move(name), work_dir, disk, std::move(folder),
-                                      std::move(snapshots), std::move(log), std::move(recovered));
+                                      std::move(snapshots), std::move(log), last.first,
+                                      std::move(recovered));
 }
 
 }  // namespace penstock::control

@@ -23,7 +23,7 @@ class MemoryJournal final : public Journal {
     }
     if (durable_) durable_(sequence);
   }
-  void Snapshot(uint64_t /*sequence*/, std::vector<std::string> /*pieces*/) override {}
+  void Snapshot(uint64_t /*sequence*/, SnapshotChanges /*changes*/) override {}
   absl::Status WaitDurable(uint64_t /*sequence*/) override { return absl::OkStatus(); }
   absl::Status status() const override { return absl::OkStatus(); }
   std::string name() const override { return "memory"; }

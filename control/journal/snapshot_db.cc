@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "control/env/disk.h"
@@ -15,12 +16,22 @@
 namespace penstock::control {
 namespace {
 
-struct Finalize {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
+std::string Blob(sqlite3_stmt* statement, int column) {
+  const void* const bytes = sqlite3_column_blob(statement, column);
+  return std::string(static_cast<const char*>(bytes),
+                     static_cast<size_t>(sqlite3_column_bytes(statement, column)));
+}
+
+// Returns the checksum of a piece, which also finds a damaged key.
+uint32_t ChecksumOf(std::string_view key, std::string_view bytes) {
+  return Checksum(bytes.data(), bytes.size(), Checksum(key.data(), key.size()));
+}
 
 }  // namespace
+
+void SnapshotDb::Finalize::operator()(sqlite3_stmt* statement) const {
+  sqlite3_finalize(statement);
+}
 
 void SnapshotDb::Close::operator()(sqlite3* db) const {
   sqlite3_close(db);
@@ -67,13 +78,19 @@ absl::Status SnapshotDb::Run(const char* sql) {
   return code == SQLITE_OK ? absl::OkStatus() : Error(code);
 }
 
-absl::StatusOr<int64_t> SnapshotDb::Number(const char* sql) {
+absl::StatusOr<SnapshotDb::Statement> SnapshotDb::Prepare(const char* sql) {
   sqlite3_stmt* raw = nullptr;
-  int code = sqlite3_prepare_v2(db_.get(), sql, -1, &raw, nullptr);
+  const int code = sqlite3_prepare_v2(db_.get(), sql, -1, &raw, nullptr);
   Statement statement(raw);
-  if (code == SQLITE_OK) code = sqlite3_step(raw);
+  if (code != SQLITE_OK) return Error(code);
+  return statement;
+}
+
+absl::StatusOr<int64_t> SnapshotDb::Number(const char* sql) {
+  ASSIGN_OR_RETURN(const Statement statement, Prepare(sql));
+  const int code = sqlite3_step(statement.get());
   if (code != SQLITE_ROW) return Error(code);
-  return sqlite3_column_int64(raw, 0);
+  return sqlite3_column_int64(statement.get(), 0);
 }
 
 absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
@@ -100,75 +117,106 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
         "journal ", path, " has version ", version, ", but this release reads versions up to ",
         kJournalVersion, "; start the newer release that wrote it"));
   }
-  static_assert(kJournalVersion == 3, "the number below");
+  static_assert(kJournalVersion == 4, "the number below");
   if (version == kJournalVersion) return db;
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE;"));
-  // Version 3 has the tables of version 2, but an older release would ignore the past iterations in
-  // the snapshots of version 3.
-  if (version == 2) {
-    RETURN_IF_ERROR(db.Run("PRAGMA user_version = 3; COMMIT;"));
-    return db;
-  }
-  if (version == 1) RETURN_IF_ERROR(db.Run("ALTER TABLE snapshot RENAME TO whole;"));
-  RETURN_IF_ERROR(
-      db.Run("CREATE TABLE snapshot (sequence INTEGER NOT NULL, piece INTEGER NOT NULL,"
-             " checksum INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sequence, piece));"));
   if (version == 1) {
     RETURN_IF_ERROR(
-        db.Run("INSERT INTO snapshot SELECT sequence, 0, checksum, bytes FROM whole;"
+        db.Run("ALTER TABLE snapshot RENAME TO whole;"
+               "CREATE TABLE snapshot (sequence INTEGER NOT NULL, piece INTEGER NOT NULL,"
+               " checksum INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sequence, piece));"
+               "INSERT INTO snapshot SELECT sequence, 0, checksum, bytes FROM whole;"
                "DROP TABLE whole;"));
   }
-  RETURN_IF_ERROR(db.Run("PRAGMA user_version = 3; COMMIT;"));
+  // The table `snapshot` of versions 2 and 3 stays until the first snapshot of this version.
+  RETURN_IF_ERROR(
+      db.Run("CREATE TABLE pieces (key BLOB NOT NULL PRIMARY KEY, checksum INTEGER NOT NULL,"
+             " bytes BLOB NOT NULL);"
+             "CREATE TABLE taken (sequence INTEGER NOT NULL, pieces INTEGER NOT NULL);"
+             "PRAGMA user_version = 4; COMMIT;"));
   return db;
 }
 
-absl::StatusOr<SnapshotDb::Snapshot> SnapshotDb::Read() {
-  sqlite3_stmt* raw = nullptr;
-  int code = sqlite3_prepare_v2(
-      db_.get(), "SELECT sequence, piece, checksum, bytes FROM snapshot ORDER BY sequence, piece",
-      -1, &raw, nullptr);
-  Statement statement(raw);
+absl::Status SnapshotDb::Damaged(const std::string& piece, uint64_t sequence) const {
+  return absl::DataLossError(absl::StrCat("journal ", path_, ": ", piece,
+                                          " of the snapshot of record ", sequence,
+                                          " is damaged; restore the file from a copy"));
+}
+
+absl::StatusOr<SnapshotDb::Snapshot> SnapshotDb::ReadNumbered() {
+  ASSIGN_OR_RETURN(const int64_t exists,
+                   Number("SELECT count(*) FROM sqlite_master WHERE name = 'snapshot'"));
+  if (exists == 0) return Snapshot();
+  ASSIGN_OR_RETURN(Statement statement,
+                   Prepare("SELECT sequence, piece, checksum, bytes FROM snapshot"
+                           " ORDER BY sequence, piece"));
   Snapshot snapshot;
-  while (code == SQLITE_OK || code == SQLITE_ROW) {
-    code = sqlite3_step(raw);
+  while (true) {
+    const int code = sqlite3_step(statement.get());
     if (code == SQLITE_DONE) return snapshot;
-    if (code != SQLITE_ROW) break;
-    snapshot.sequence = static_cast<uint64_t>(sqlite3_column_int64(raw, 0));
-    const auto piece = static_cast<size_t>(sqlite3_column_int64(raw, 1));
-    const void* blob = sqlite3_column_blob(raw, 3);
-    const auto size = static_cast<size_t>(sqlite3_column_bytes(raw, 3));
-    if (piece != snapshot.pieces.size() || sqlite3_column_int64(raw, 2) != Checksum(blob, size)) {
-      return absl::DataLossError(absl::StrCat("journal ", path_, ": piece ", snapshot.pieces.size(),
-                                              " of the snapshot of record ", snapshot.sequence,
-                                              " is damaged; restore the file from a copy"));
+    if (code != SQLITE_ROW) return Error(code);
+    snapshot.sequence = static_cast<uint64_t>(sqlite3_column_int64(statement.get(), 0));
+    const auto piece = static_cast<size_t>(sqlite3_column_int64(statement.get(), 1));
+    std::string bytes = Blob(statement.get(), 3);
+    if (piece != snapshot.pieces.size() ||
+        sqlite3_column_int64(statement.get(), 2) != Checksum(bytes.data(), bytes.size())) {
+      return Damaged(absl::StrCat("piece ", snapshot.pieces.size()), snapshot.sequence);
     }
-    snapshot.pieces.emplace_back(static_cast<const char*>(blob), size);
+    snapshot.pieces.push_back(std::move(bytes));
   }
-  return Error(code);
 }
 
-absl::Status SnapshotDb::Insert(uint64_t sequence, absl::Span<const std::string> pieces) {
-  sqlite3_stmt* raw = nullptr;
-  int code =
-      sqlite3_prepare_v2(db_.get(), "INSERT INTO snapshot VALUES (?, ?, ?, ?)", -1, &raw, nullptr);
-  Statement statement(raw);
-  for (size_t i = 0; i < pieces.size() && code == SQLITE_OK; ++i) {
-    const std::string& bytes = pieces[i];
-    code = sqlite3_bind_int64(raw, 1, static_cast<int64_t>(sequence));
-    if (code == SQLITE_OK) code = sqlite3_bind_int64(raw, 2, static_cast<int64_t>(i));
-    if (code == SQLITE_OK) code = sqlite3_bind_int64(raw, 3, Checksum(bytes.data(), bytes.size()));
-    if (code == SQLITE_OK) {
-      code = sqlite3_bind_blob64(raw, 4, bytes.data(), bytes.size(), SQLITE_STATIC);
-    }
-    if (code == SQLITE_OK) code = sqlite3_step(raw);
-    if (code == SQLITE_DONE) code = sqlite3_reset(raw);
+absl::StatusOr<SnapshotDb::Snapshot> SnapshotDb::Read() {
+  ASSIGN_OR_RETURN(const int64_t taken, Number("SELECT count(*) FROM taken"));
+  if (taken == 0) return ReadNumbered();
+  Snapshot snapshot;
+  ASSIGN_OR_RETURN(const int64_t sequence, Number("SELECT sequence FROM taken"));
+  ASSIGN_OR_RETURN(const int64_t pieces, Number("SELECT pieces FROM taken"));
+  snapshot.sequence = static_cast<uint64_t>(sequence);
+  ASSIGN_OR_RETURN(Statement statement,
+                   Prepare("SELECT key, checksum, bytes FROM pieces ORDER BY key"));
+  while (true) {
+    const int code = sqlite3_step(statement.get());
+    if (code == SQLITE_DONE) break;
+    if (code != SQLITE_ROW) return Error(code);
+    const std::string key = Blob(statement.get(), 0);
+    std::string bytes = Blob(statement.get(), 2);
+    if (sqlite3_column_int64(statement.get(), 1) != ChecksumOf(key, bytes))
+      return Damaged(absl::StrCat("piece ", key), snapshot.sequence);
+    snapshot.pieces.push_back(std::move(bytes));
   }
-  return code == SQLITE_OK ? absl::OkStatus() : Error(code);
+  if (static_cast<int64_t>(snapshot.pieces.size()) == pieces) return snapshot;
+  return Damaged("the list of pieces", snapshot.sequence);
 }
 
-absl::Status SnapshotDb::Write(uint64_t sequence, absl::Span<const std::string> pieces) {
-  absl::Status written = Run("BEGIN EXCLUSIVE; DELETE FROM snapshot;");
-  if (written.ok()) written = Insert(sequence, pieces);
+absl::Status SnapshotDb::Change(const SnapshotChanges& changes) {
+  ASSIGN_OR_RETURN(Statement put, Prepare("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?)"));
+  ASSIGN_OR_RETURN(Statement remove, Prepare("DELETE FROM pieces WHERE key = ?"));
+  for (const auto& [key, bytes] : changes.pieces) {
+    sqlite3_stmt* const statement = bytes.has_value() ? put.get() : remove.get();
+    int code = sqlite3_bind_blob64(statement, 1, key.data(), key.size(), SQLITE_STATIC);
+    if (code == SQLITE_OK && bytes.has_value()) {
+      code = sqlite3_bind_int64(statement, 2, ChecksumOf(key, *bytes));
+      if (code == SQLITE_OK)
+        code = sqlite3_bind_blob64(statement, 3, bytes->data(), bytes->size(), SQLITE_STATIC);
+    }
+    if (code == SQLITE_OK) code = sqlite3_step(statement);
+    if (code == SQLITE_DONE) code = sqlite3_reset(statement);
+    if (code != SQLITE_OK) return Error(code);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SnapshotDb::Write(uint64_t sequence, const SnapshotChanges& changes) {
+  absl::Status written = Run("BEGIN EXCLUSIVE; DELETE FROM taken;");
+  if (written.ok() && changes.whole) {
+    written = Run("DELETE FROM pieces; DROP TABLE IF EXISTS snapshot;");
+  }
+  if (written.ok()) written = Change(changes);
+  if (written.ok()) {
+    written =
+        Run(absl::StrCat("INSERT INTO taken SELECT ", sequence, ", count(*) FROM pieces;").c_str());
+  }
   if (written.ok()) written = Run("COMMIT");
   if (!written.ok()) Run("ROLLBACK").IgnoreError();  // the first error is the one to report
   return written;

@@ -6,17 +6,18 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "control/journal/snapshot_store.h"
 
 struct sqlite3;
+struct sqlite3_stmt;
 
 namespace penstock::control {
 
-inline constexpr int kJournalVersion = 3;
+inline constexpr int kJournalVersion = 4;
 
 class SnapshotDb final : public SnapshotStore {
  public:
@@ -26,7 +27,7 @@ class SnapshotDb final : public SnapshotStore {
   static absl::StatusOr<SnapshotDb> Open(const std::string& path);
 
   absl::StatusOr<Snapshot> Read() override;
-  absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces) override;
+  absl::Status Write(uint64_t sequence, const SnapshotChanges& changes) override;
   // The error is FailedPrecondition.
   absl::Status CheckThere() override;
 
@@ -34,9 +35,18 @@ class SnapshotDb final : public SnapshotStore {
   struct Close {
     void operator()(sqlite3* db) const;
   };
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
+
   SnapshotDb(std::string path, sqlite3* db) : path_(std::move(path)), db_(db) {}
   absl::Status Run(const char* sql);
-  absl::Status Insert(uint64_t sequence, absl::Span<const std::string> pieces);
+  absl::StatusOr<Statement> Prepare(const char* sql);
+  absl::Status Change(const SnapshotChanges& changes);
+  // Returns the snapshot that a release before version 4 wrote.
+  absl::StatusOr<Snapshot> ReadNumbered();
+  absl::Status Damaged(const std::string& piece, uint64_t sequence) const;
   absl::StatusOr<int64_t> Number(const char* sql);
   absl::Status Error(int code) const;
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
+#include "control/journal/journal.h"
 
 namespace penstock::control {
 
@@ -17,16 +17,17 @@ namespace penstock::control {
 class SnapshotStore {
  public:
   struct Snapshot {
-    uint64_t sequence = 0;  // 0: none
-    std::vector<std::string> pieces;
+    uint64_t sequence = 0;            // 0: none
+    std::vector<std::string> pieces;  // in the order of their keys
   };
 
   virtual ~SnapshotStore() = default;
   // Returns the newest snapshot. DataLoss if it is damaged.
   virtual absl::StatusOr<Snapshot> Read() = 0;
-  // Replaces the snapshot durably, completely or not at all. ResourceExhausted if the disk is full
-  // or no file descriptor is left; the store can then be used again.
-  virtual absl::Status Write(uint64_t sequence, absl::Span<const std::string> pieces) = 0;
+  // Makes `changes` durably, completely or not at all. The snapshot is then that of `sequence`. The
+  // first call after Read() must be whole. ResourceExhausted if the disk is full or no file
+  // descriptor is left; the store can then be used again.
+  virtual absl::Status Write(uint64_t sequence, const SnapshotChanges& changes) = 0;
   // Returns an error if the file that the last Write() made or changed has been deleted or
   // replaced, because the snapshot would be lost.
   virtual absl::Status CheckThere() = 0;

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts a whole state to and from its wire form.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
 #include "control/journal/records_proto.h"
+#include "control/journal/state_pieces.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -88,6 +94,8 @@ static void CheckRounds(Decoder& coder, const IterationState& iteration) {
       ToString(iteration.id), " has rounds of partitions that it does not have");
 }
 
+// Without its partitions and readers, which are in pieces of their own (EncodePiece), if it is
+// written.
 WIRE_PAIR(IterationState, wire::Iteration) {
   WIRE_FIELDS(id, job, repetition, leads, handed_out, passes_over, failure);
   WIRE_FIELD_IF(value.division.count > 0, division);
@@ -97,16 +105,10 @@ WIRE_PAIR(IterationState, wire::Iteration) {
   WIRE_FIELD_AS(record.finished, finished);
   WIRE_FIELD_AS(record.forgotten, forgotten);
   WIRE_FIELD_AS(record.order_consumers, order_consumers);
-  WIRE_FIELD_AS(record.partitions, partitions);
   if constexpr (Coder::kEncodes) {
-    for (size_t p = 0; p < value.record.partitions.size(); ++p) {
-      coder.Put(value.splits[p], message.mutable_partitions(static_cast<int>(p)));
-    }
-    for (const protocol::ReaderRecord& reader : value.record.readers) {
-      coder.Put(reader, message.add_sessions());
-    }
     if (value.record.coordinated()) coder.Put(value.record.rounds, message.mutable_rounds());
   } else {
+    coder.Get("partitions", message.partitions(), value.record.partitions);
     coder.Get("partitions", message.partitions(), value.splits);
     for (const wire::Iteration::Session& session : message.sessions()) {
       protocol::ReaderRecord reader;
@@ -154,7 +156,21 @@ WIRE_PAIR(PastIteration, wire::PastIteration) {
 
 namespace {
 
-absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
+// Returns the iterations of the snapshot, each merged from its pieces.
+std::map<uint64_t, wire::Iteration> MergeIterations(wire::Snapshot& from) {
+  std::map<uint64_t, wire::Iteration> merged;
+  for (wire::Iteration& piece : *from.mutable_iterations()) {
+    const auto [whole, is_first] = merged.try_emplace(piece.id());
+    if (is_first) {
+      whole->second.Swap(&piece);
+    } else {
+      whole->second.MergeFrom(piece);
+    }
+  }
+  return merged;
+}
+
+absl::Status ReadSnapshot(wire::Snapshot& from, State& to) {
   ASSIGN_OR_RETURN(to.lives, Decode<std::vector<BegunLife>>(from.lives()));
   if (to.lives.empty() && from.term() > 0)
     to.lives.push_back({.life = {.term = Term(from.term())}});
@@ -172,7 +188,7 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
   for (const wire::Snapshot::JobName& name : from.names()) {
     to.job_names[name.name()] = JobId(name.job());
   }
-  for (const wire::Iteration& wire : from.iterations()) {
+  for (const auto& [id, wire] : MergeIterations(from)) {
     ASSIGN_OR_RETURN(IterationState iteration, Decode<IterationState>(wire));
     if (to.FindJob(iteration.job) == nullptr) {
       return absl::DataLossError(absl::StrCat(ToString(iteration.id), " belongs to no job"));
@@ -197,102 +213,122 @@ absl::Status ReadSnapshot(const wire::Snapshot& from, State& to) {
   return absl::OkStatus();
 }
 
-constexpr size_t kPieceBytes = size_t{16} << 20;
+void PutCommon(Encoder& coder, const State& state, wire::Snapshot& to) {
+  coder.Put(state.lives, to.mutable_lives());
+  to.set_next_dataset(state.next_dataset);
+  to.set_next_job(state.next_job);
+  to.set_next_iteration(state.next_iteration);
+  coder.Put(state.former_workers, to.mutable_former_workers());
+}
 
-// Cuts a snapshot into pieces.
-class Pieces {
- public:
-  explicit Pieces(size_t most_bytes) : most_bytes_(most_bytes) {}
+void PutJob(const JobRecord& job, const State& state, wire::Snapshot& to) {
+  WriteJob(job, state, to.add_jobs());
+  const auto name = state.job_names.find(job.name);
+  if (name == state.job_names.end() || name->second != job.id) return;
+  wire::Snapshot::JobName* wire = to.add_names();
+  wire->set_name(job.name);
+  wire->set_job(job.id.value());
+}
 
-  // Returns the piece to which to write next.
-  wire::Snapshot& now() { return now_; }
+void PutPartitions(Encoder& coder, const IterationState& iteration, size_t begin, size_t end,
+                   wire::Iteration* to) {
+  to->set_id(iteration.id.value());
+  for (size_t at = begin; at < end; ++at) {
+    wire::Iteration::Partition* wire = to->add_partitions();
+    coder.Put(iteration.record.partitions[at], wire);
+    coder.Put(iteration.splits[at], wire);
+  }
+}
 
-  // Counts the bytes of `written`, which was just written to now(). Begins the next piece if now()
-  // has become large enough. `words` name the object in an error.
-  template <typename... Words>
-  absl::Status Wrote(const google::protobuf::Message& written, const Words&... words) {
-    const size_t bytes = written.ByteSizeLong();
-    if (bytes + kPieceBytes > most_bytes_) {
-      return absl::ResourceExhaustedError(absl::StrCat(words..., " takes ", bytes,
-                                                       " bytes of a snapshot; the limit is ",
-                                                       most_bytes_ - kPieceBytes));
+// Adds the content of the piece `key` to an empty wire::Snapshot. Returns false if the state has no
+// such piece.
+bool PutPiece(const State& state, const PieceKey& key, wire::Snapshot& to) {
+  using Kind = PieceKey::Kind;
+  Encoder coder;
+  const auto part = static_cast<size_t>(key.part);
+  const IterationState* iteration = state.FindIteration(IterationId(key.id));
+  switch (key.kind) {
+    case Kind::kCommon:
+      PutCommon(coder, state, to);
+      return true;
+    case Kind::kAnswers:
+      for (const AnswerRecord& answer : state.answers) coder.Put(answer, to.add_answers());
+      return true;
+    case Kind::kDataset: {
+      const auto dataset = state.FindDataset(key.name);
+      if (dataset != nullptr) coder.Put(dataset, to.add_datasets());
+      return dataset != nullptr;
     }
-    gathered_ += bytes;
-    if (gathered_ >= kPieceBytes) Close();
-    return absl::OkStatus();
+    case Kind::kJob: {
+      const JobRecord* job = state.FindJob(JobId(key.id));
+      if (job != nullptr) PutJob(*job, state, to);
+      return job != nullptr;
+    }
+    case Kind::kIteration:
+      if (iteration != nullptr) coder.Put(*iteration, to.add_iterations());
+      return iteration != nullptr;
+    case Kind::kPartitions: {
+      const size_t begin = part * kPartitionsPerPiece;
+      const size_t there = iteration == nullptr ? 0 : iteration->record.partitions.size();
+      if (begin >= there) return false;
+      PutPartitions(coder, *iteration, begin, std::min(begin + kPartitionsPerPiece, there),
+                    to.add_iterations());
+      return true;
+    }
+    case Kind::kReader: {
+      if (iteration == nullptr || part >= iteration->record.readers.size()) return false;
+      wire::Iteration* wire = to.add_iterations();
+      wire->set_id(key.id);
+      coder.Put(iteration->record.readers[part], wire->add_sessions());
+      return true;
+    }
+    case Kind::kPast: {
+      const auto past = state.past.find({JobId(key.id), key.part});
+      if (past == state.past.end()) return false;
+      wire::PastIteration* wire = to.add_past();
+      wire->set_job(key.id);
+      wire->set_repetition(key.part);
+      coder.Put(past->second, wire);
+      return true;
+    }
+    case Kind::kWorker: {
+      const WorkerRecord* worker = state.FindWorker(WorkerId(key.id));
+      if (worker != nullptr) coder.Put(*worker, to.add_workers());
+      return worker != nullptr;
+    }
   }
-
-  std::vector<std::string> Take() && {
-    Close();
-    return std::move(pieces_);
-  }
-
- private:
-  void Close() {
-    pieces_.push_back(now_.SerializeAsString());
-    now_.Clear();
-    gathered_ = 0;
-  }
-
-  const size_t most_bytes_;
-  wire::Snapshot now_;
-  size_t gathered_ = 0;
-  std::vector<std::string> pieces_;
-};
+  return false;
+}
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> EncodeState(const State& state, size_t most_piece_bytes) {
-  Pieces pieces(most_piece_bytes);
-  Encoder coder;
-  coder.Put(state.lives, pieces.now().mutable_lives());
-  pieces.now().set_next_dataset(state.next_dataset);
-  pieces.now().set_next_job(state.next_job);
-  pieces.now().set_next_iteration(state.next_iteration);
-  for (const auto& [id, dataset] : state.datasets) {
-    wire::Dataset* wire = pieces.now().add_datasets();
-    coder.Put(dataset, wire);
-    RETURN_IF_ERROR(pieces.Wrote(*wire, "dataset ", id));
-  }
-  for (const auto& [id, job] : state.jobs) {
-    wire::Job* wire = pieces.now().add_jobs();
-    WriteJob(job, state, wire);
-    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(id)));
-  }
-  for (const auto& [name, job] : state.job_names) {
-    wire::Snapshot::JobName* wire = pieces.now().add_names();
-    wire->set_name(name);
-    wire->set_job(job.value());
-    RETURN_IF_ERROR(pieces.Wrote(*wire, name));
-  }
-  for (const auto& [id, iteration] : state.iterations) {
-    wire::Iteration* wire = pieces.now().add_iterations();
-    coder.Put(iteration, wire);
-    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(id)));
-  }
-  for (const auto& [key, past] : state.past) {
-    wire::PastIteration* wire = pieces.now().add_past();
-    wire->set_job(key.first.value());
-    wire->set_repetition(key.second);
-    coder.Put(past, wire);
-    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(past.id)));
-  }
-  for (const auto& [id, worker] : state.workers) {
-    wire::Worker* wire = pieces.now().add_workers();
-    coder.Put(worker, wire);
-    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(id)));
-  }
-  for (const FormerWorker& former : state.former_workers) {
-    wire::FormerWorker* wire = pieces.now().add_former_workers();
-    coder.Put(former, wire);
-    RETURN_IF_ERROR(pieces.Wrote(*wire, ToString(former.id)));
-  }
-  for (const AnswerRecord& answer : state.answers) {
-    wire::Answered* wire = pieces.now().add_answers();
-    coder.Put(answer, wire);
-    RETURN_IF_ERROR(pieces.Wrote(*wire, "an answer"));
-  }
-  return std::move(pieces).Take();
+absl::StatusOr<std::optional<std::string>> EncodePiece(const State& state, const PieceKey& key,
+                                                       size_t most_bytes) {
+  wire::Snapshot wire;
+  if (!PutPiece(state, key, wire)) return std::nullopt;
+  const size_t bytes = wire.ByteSizeLong();
+  if (bytes <= most_bytes) return wire.SerializeAsString();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      ToBytes(key), " takes ", bytes, " bytes of a snapshot; the limit is ", most_bytes));
+}
+
+absl::StatusOr<SnapshotChanges> EncodeSnapshot(const State& state) {
+  SnapshotChanges changes{.whole = true};
+  absl::Status encoded;
+  ForEachPiece(state, [&](const PieceKey& key) {
+    absl::StatusOr<std::optional<std::string>> piece = EncodePiece(state, key);
+    encoded.Update(piece.status());
+    if (piece.ok()) changes.pieces[ToBytes(key)] = *std::move(piece);
+  });
+  RETURN_IF_ERROR(encoded);
+  return changes;
+}
+
+absl::StatusOr<std::vector<std::string>> EncodeState(const State& state) {
+  ASSIGN_OR_RETURN(SnapshotChanges changes, EncodeSnapshot(state));
+  std::vector<std::string> pieces;
+  for (auto& [key, piece] : changes.pieces) pieces.push_back(*std::move(piece));
+  return pieces;
 }
 
 absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {

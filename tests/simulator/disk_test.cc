@@ -136,8 +136,8 @@ TEST(DiskSnapshots, ReadsWhatWasWrittenLast) {
   ASSERT_TRUE(disk.MakeFolders("/d").ok());
   DiskSnapshots snapshots(disk, "/d");
   EXPECT_EQ(snapshots.Read()->sequence, 0u);
-  ASSERT_TRUE(snapshots.Write(3, {"all ", "three", ""}).ok());
-  ASSERT_TRUE(snapshots.Write(5, {"all ", "five", ""}).ok());
+  ASSERT_TRUE(snapshots.Write(3, control::WholeSnapshot({"all ", "three", ""})).ok());
+  ASSERT_TRUE(snapshots.Write(5, control::WholeSnapshot({"all ", "five", ""})).ok());
   EXPECT_TRUE(snapshots.CheckThere().ok());
   DiskSnapshots again(disk, "/d");
   const auto read = again.Read();
@@ -152,7 +152,7 @@ TEST(DiskSnapshots, AnyDamageIsDataLoss) {
   FakeDisk disk;
   ASSERT_TRUE(disk.MakeFolders("/d").ok());
   DiskSnapshots snapshots(disk, "/d");
-  ASSERT_TRUE(snapshots.Write(3, {"all ", "three"}).ok());
+  ASSERT_TRUE(snapshots.Write(3, control::WholeSnapshot({"all ", "three"})).ok());
   const std::string whole = *disk.Read("/d/snapshot");
   const auto with = [&](const std::string& bytes) {
     EXPECT_TRUE((*disk.Create("/d/snapshot", Disk::Readers::kOwner))->Append(bytes).ok());
@@ -180,10 +180,11 @@ TEST(DiskSnapshots, HasTheOldOrTheNewSnapshotAfterALossOfPower) {
         SCOPED_TRACE(absl::StrCat("operation ", operation, ", time ", time));
         FakeDisk disk;
         ASSERT_TRUE(disk.MakeFolders("/d").ok());
-        ASSERT_TRUE(DiskSnapshots(disk, "/d").Write(1, old).ok());
+        ASSERT_TRUE(DiskSnapshots(disk, "/d").Write(1, control::WholeSnapshot(old)).ok());
         const int64_t at = disk.operations() + operation;
         disk.FailAt(at, absl::AbortedError("cut"), for_good);
-        const bool written = DiskSnapshots(disk, "/d").Write(2, latest).ok();
+        const bool written =
+            DiskSnapshots(disk, "/d").Write(2, control::WholeSnapshot(latest)).ok();
         failed = disk.operations() > at;
         disk.LosePower(random);
         DiskSnapshots snapshots(disk, "/d");
@@ -191,7 +192,7 @@ TEST(DiskSnapshots, HasTheOldOrTheNewSnapshotAfterALossOfPower) {
         ASSERT_TRUE(read.ok()) << read.status();
         EXPECT_TRUE(read->sequence == 2 || (read->sequence == 1 && !written)) << read->sequence;
         EXPECT_EQ(read->pieces, read->sequence == 2 ? latest : old);
-        EXPECT_TRUE(snapshots.Write(3, latest).ok());
+        EXPECT_TRUE(snapshots.Write(3, control::WholeSnapshot(latest)).ok());
       }
     }
   }
@@ -267,7 +268,9 @@ class LivesOfADispatcher {
         ++appended_;
         (*journal)->Append(appended_, TextOf(appended_));
       }
-      if (dice_.OneIn(4)) (*journal)->Snapshot(appended_, {absl::StrCat("up to ", appended_)});
+      if (dice_.OneIn(4))
+        (*journal)->Snapshot(appended_,
+                             control::WholeSnapshot({absl::StrCat("up to ", appended_)}));
     }
     EXPECT_FALSE(process.alive()) << (*journal)->status();
   }

@@ -111,12 +111,18 @@ TEST_F(ShadowTest, ForgetsTheOwnStateOfALostRecord) {
   EXPECT_TRUE(shadow_.OnDurable(1).ok());
 }
 
-TEST_F(ShadowTest, ReportsAnOwnStateThatLacksADurableRecord) {
+// A snapshot is complete some records after the one that it is of.
+TEST_F(ShadowTest, ComparesAnOwnStateFromBeforeALaterRecord) {
   AppendWorker();
-  const std::vector<std::string> old = EncodeState(state_).value();
+  const std::vector<std::string> first = EncodeState(state_).value();
   AppendWorker();
   EXPECT_TRUE(shadow_.OnDurable(2).ok());
-  EXPECT_THAT(ErrorOf(shadow_.OnOwnState(1, old)), HasSubstr("but record 2 is durable"));
+  const std::vector<std::string> both = EncodeState(state_).value();
+  AppendWorker();
+  EXPECT_TRUE(shadow_.OnDurable(3).ok());
+  EXPECT_TRUE(shadow_.OnOwnState(1, first).ok());
+  EXPECT_THAT(ErrorOf(shadow_.OnOwnState(2, first)), HasSubstr("own state at record 2"));
+  EXPECT_TRUE(shadow_.OnOwnState(2, both).ok());
 }
 
 TEST_F(ShadowTest, NotesSessionsCommitsAndTheEnd) {

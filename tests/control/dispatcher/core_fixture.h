@@ -3,6 +3,7 @@
 // would find.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@
 
 namespace penstock::control {
 
-// A journal that makes each record durable at once and reads it back at once.
+// A journal that makes each record durable at once and reads it back at once. Each snapshot must be
+// the state of its record.
 class ReplayedJournal final : public Journal {
  public:
   // `before`: what the core finds when it opens the journal.
@@ -31,10 +33,20 @@ class ReplayedJournal final : public Journal {
   void Append(uint64_t sequence, std::string record) override {
     const absl::Status applied = ApplyRecord(record, recovered_);
     EXPECT_TRUE(applied.ok()) << applied << DescribeRecord(record);
+    records_.emplace_back(sequence, std::move(record));
     if (durable_) durable_(sequence);
   }
-  void Snapshot(uint64_t /*sequence*/, std::vector<std::string> pieces) override {
-    recovered_ = DecodeState(pieces).value();
+  void Snapshot(uint64_t sequence, SnapshotChanges changes) override {
+    Merge(std::move(changes), snapshot_);
+    std::vector<std::string> pieces;
+    for (const auto& [key, piece] : snapshot_.pieces)
+      if (piece.has_value()) pieces.push_back(*piece);
+    State state = DecodeState(pieces).value();
+    while (!records_.empty() && records_.front().first <= sequence) records_.pop_front();
+    for (const auto& [number, record] : records_) EXPECT_TRUE(ApplyRecord(record, state).ok());
+    const State as_recovered = DecodeState(EncodeState(recovered_).value()).value();
+    EXPECT_EQ(EncodeState(state), EncodeState(as_recovered)) << "the snapshot of " << sequence;
+    recovered_ = std::move(state);
   }
   absl::Status WaitDurable(uint64_t /*sequence*/) override { return absl::OkStatus(); }
   absl::Status status() const override { return absl::OkStatus(); }
@@ -43,6 +55,8 @@ class ReplayedJournal final : public Journal {
  private:
   State& recovered_;
   Recovered before_;
+  SnapshotChanges snapshot_;                              // all snapshots, merged
+  std::deque<std::pair<uint64_t, std::string>> records_;  // after the last one
   Durable durable_;
 };
 

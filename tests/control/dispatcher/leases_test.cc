@@ -39,7 +39,7 @@ class StandingJournal final : public Journal {
     stands = false;
     durable_(last_);
   }
-  void Snapshot(uint64_t, std::vector<std::string>) override {}
+  void Snapshot(uint64_t, SnapshotChanges) override {}
   absl::Status WaitDurable(uint64_t) override { return absl::OkStatus(); }
   absl::Status status() const override { return absl::OkStatus(); }
   std::string name() const override { return "standing"; }

@@ -4,6 +4,7 @@
 #include "control/journal/changes_proto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/journal/each_change.h"
 
 namespace penstock::control {
 namespace {
@@ -12,119 +13,10 @@ namespace p = ::penstock::protocol;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns one change of each kind, in an order in which they fit.
-std::vector<Change> OneOfEach() {
-  auto dataset = std::make_shared<const DatasetRecord>(
-      DatasetRecord{"1000",
-                    "definition",
-                    {.fingerprint = 5,
-                     .spec_text = "spec",
-                     .cardinality = kInfinite,
-                     .nodes = {{"Range#0", 5}},
-                     .plan = {{.node = "Range#0", .count = 9, .seed = 3, .files = {"a", "b"}}}},
-                    7});
-  auto other = std::make_shared<const DatasetRecord>(DatasetRecord{"other", "x", {}, 8});
-  const JobRecord job{.id = JobId(1),
-                      .name = "job",
-                      .run_id = "run",
-                      .dataset = dataset,
-                      .terms = {.mode = ShardingPolicy::kDynamic,
-                                .ack_mode = AckMode::kOnCommit,
-                                .deterministic = true,
-                                .partitions = 7,
-                                .visitation = Visitation::kAtLeastOnce,
-                                .num_consumers = 3,
-                                .remainder_policy = RemainderPolicy::kError,
-                                .on_error = RoundErrorPolicy::kStop,
-                                .cross_trainer_cache = true,
-                                .target_workers = TargetWorkers::kLocal,
-                                .quota = {.max_bytes_in_flight = 5, .max_permits = 6}},
-                      .seed = 99,
-                      .nonce = "0123456789abcdef"};
-  JobRecord second = job;
-  second.id = JobId(2);
-  second.name = "second";
-  second.anonymous = true;
-  second.dataset = other;
-  second.nonce = "";
-  second.token = "token";              // of an older release
-  second.terms.deterministic = false;  // its consumers read rounds
-  second.terms.num_consumers = 6;
-  second.terms.group_size = 3;
-  JobRecord shared = job;
-  shared.id = JobId(3);
-  shared.name = "shared";
-  shared.terms = {.mode = ShardingPolicy::kDynamic};
-  const IterationId it(1);
-  const PartitionId one(1);
-  const ClientId client(7);
-  const WorkerRecord worker{.id = WorkerId(3),
-                            .address = "host:1",
-                            .offers = {{"grpc", "host:2", "c"}},
-                            .tags = {"tag"},
-                            .permits = 2,
-                            .place = 0,
-                            .process = Incarnation(12)};
-  auto altered = [&](p::IterationChange change) { return IterationAltered{it, std::move(change)}; };
-  auto of_shared = [&](p::IterationChange change) {
-    return IterationAltered{IterationId(3), std::move(change)};
-  };
-  IndexSet some = IndexSet::Of(0, 5);
-  some.Add(9);
-  return {LifeBegun{{.life = {.journal = 7, .id = 8, .term = Term(4)},
-                     .begins = 9,
-                     .lease = absl::Seconds(60),
-                     .key_id = 10}},
-          DatasetRegistered{dataset},
-          DatasetRegistered{other},
-          JobCreated{job},
-          JobCreated{second},
-          DatasetUnregistered{"other"},
-          JobCancelled{JobId(2)},
-          WorkerRegistered{worker},
-          IterationCreated{it, JobId(1), 0},
-          IterationCreated{IterationId(2), JobId(2), 3, {ShardingPolicy::kFile, 4, {1, 3}}},
-          IterationFailed{IterationId(2), absl::NotFoundError("file")},
-          altered(p::PartitionOpened{one}),
-          altered(p::ReaderJoined{client, Incarnation(8)}),
-          altered(p::ReaderJoined{ClientId(6), Incarnation(1)}),
-          altered(p::PartitionAssigned{one, Placement(1), worker.id}),
-          SplitsGiven{{it, one}, {0, 0, 0, {3, 1, 2}, false}},
-          SplitsGiven{{it, one}, {0, 0, 3, {}, true}},
-          altered(p::BookmarkAdded{one, {4, "position"}}),
-          BookmarkMarked{{it, one}, {4, {{0, 0, 2}}}},
-          altered(p::ReaderCommitted{client, one, some}),
-          altered(p::BookmarksRetired{one, 4}),
-          altered(p::PlacementRaised{one, Placement(2)}),
-          altered(p::ReaderReplaced{client, Incarnation(9), {some}}),
-          altered(p::ReaderGone{ClientId(6), p::ReaderStatus::kExpired}),
-          altered(p::PartitionAssigned{one, Placement(2), worker.id}),
-          altered(p::IterationClosed{{10}}),
-          altered(p::ReaderEnded{client, {IndexSet::Of(0, 10)}}),
-          altered(p::IterationReopened{}),
-          altered(p::PlacementRaised{one, Placement(3)}),
-          altered(p::PartitionAssigned{one, Placement(3), worker.id}),
-          altered(p::IterationClosed{{10}}),
-          altered(p::IterationFinished{}),
-          IterationRetired{it},
-          IterationRecalled{JobId(1), 0},
-          IterationRetired{it},
-          WorkerDraining{worker.id},
-          Answered{{{Incarnation(1), 1}, RegisterDatasetAnswer{"1000", true}}},
-          Answered{{{Incarnation(1), 2}, AnsweredJob{JobId(1), false}}},
-          JobCreated{shared},
-          IterationCreated{IterationId(3), JobId(3), 0},
-          of_shared(p::PartitionOpened{one}),
-          of_shared(p::ReaderJoined{client, Incarnation(8)}),
-          of_shared(p::ReaderJoined{ClientId(6), Incarnation(1)}),
-          of_shared(p::PartitionAssigned{one, Placement(1), WorkerId(4), IndexSet::Of(1, 2)}),
-          of_shared(p::AudienceExtended{one, IndexSet::Of(0, 1)})};
-}
-
 TEST(Changes, EachIsReadAsItWasWritten) {
   State written;
   State read;
-  for (const Change& change : OneOfEach()) {
+  for (const Change& change : OneOfEachChange()) {
     ASSERT_TRUE(Fits(written, change).ok()) << Fits(written, change) << change.index();
     written.Apply(change);
     const std::string record = *EncodeChanges({change}, written);
@@ -139,7 +31,7 @@ TEST(Changes, EachIsReadAsItWasWritten) {
 }
 
 TEST(Changes, AnInvalidOneEndsOnlyItsIteration) {
-  const std::vector<Change> all = OneOfEach();
+  const std::vector<Change> all = OneOfEachChange();
   State state;
   for (size_t i = 0; i < 14; ++i) state.Apply(all[i]);  // two readers of iteration 1
   state.Apply(JobCreated{[&] {
@@ -221,7 +113,7 @@ TEST(Changes, AFieldOfANewerReleaseIsRefusedAndNamed) {
 
 TEST(Changes, ASnapshotEqualsItsState) {
   State state;
-  for (const Change& change : OneOfEach()) {
+  for (const Change& change : OneOfEachChange()) {
     state.Apply(change);
     absl::StatusOr<State> decoded = DecodeState(*EncodeState(state));
     ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -230,32 +122,6 @@ TEST(Changes, ASnapshotEqualsItsState) {
     EXPECT_EQ(decoded->repetitions, state.repetitions);
     EXPECT_EQ(decoded->job_names, state.job_names);
   }
-}
-
-// SQLite and Protobuf limit the size of one piece.
-TEST(Changes, ALargeSnapshotComesInPieces) {
-  State state;
-  for (int i = 0; i < 5; ++i) {
-    state.Apply(DatasetRegistered{std::make_shared<const DatasetRecord>(
-        DatasetRecord{absl::StrCat(i), std::string(10 << 20, static_cast<char>('a' + i)), {}})});
-  }
-  for (const Change& change : OneOfEach()) state.Apply(change);
-  const std::vector<std::string> pieces = EncodeState(state).value();
-  ASSERT_EQ(pieces.size(), 3u);
-  for (const std::string& piece : pieces) EXPECT_LT(piece.size(), 32u << 20);
-  absl::StatusOr<State> decoded = DecodeState(pieces);
-  ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(EncodeState(*decoded).value(), pieces);
-  EXPECT_EQ(decoded->FindDataset("4")->definition, state.FindDataset("4")->definition);
-}
-
-TEST(Changes, OneTooLargeForAPieceIsNamed) {
-  State state;
-  state.Apply(DatasetRegistered{
-      std::make_shared<const DatasetRecord>(DatasetRecord{"big", std::string(5000, 'x'), {}})});
-  absl::Status refused = EncodeState(state, (16 << 20) + 4000).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(refused.message(), HasSubstr("dataset big takes 5"));
 }
 
 TEST(Changes, AFinishedIterationTakesFewBytesOfASnapshot) {
@@ -323,7 +189,7 @@ TEST(Changes, ARecordHasABound) {
 }
 
 TEST(Changes, DescriptionsTellNoTokens) {
-  for (const Change& change : OneOfEach()) {
+  for (const Change& change : OneOfEachChange()) {
     EXPECT_THAT(DescribeRecord(*EncodeChanges({change}, State())), Not(HasSubstr("token:")));
   }
 }

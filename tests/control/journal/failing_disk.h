@@ -53,7 +53,7 @@ class LivesOnADisk {
     ASSERT_TRUE(started.ok()) << started;
     Append(*journal, 1);
     Append(*journal, 3);
-    journal->Snapshot(appended_, SnapshotOf(appended_));
+    journal->Snapshot(appended_, WholeSnapshot(SnapshotOf(appended_)));
     Append(*journal, 2);
   }
 

@@ -14,14 +14,17 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <semaphore>
 
 #include "absl/strings/str_cat.h"
 #include "control/env/disk.h"
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_db.h"
 #include "control/observe/event_log.h"
+#include "control/observe/metrics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/eventually.h"
 
 namespace penstock::control {
 namespace {
@@ -90,7 +93,7 @@ TEST_P(AnyJournal, TakesASnapshotWithoutLosingLaterRecords) {
   auto journal = Open();
   ASSERT_TRUE(journal->Start([](absl::StatusOr<uint64_t>) {}).ok());
   Fill(*journal, 1, 3);
-  journal->Snapshot(3, {"all three"});
+  journal->Snapshot(3, WholeSnapshot({"all three"}));
   Fill(*journal, 4, 5);
   EXPECT_TRUE(journal->status().ok());
 }
@@ -142,7 +145,7 @@ TEST_F(SqliteJournalTest, GoesOnAfterASnapshot) {
     ASSERT_TRUE(journal.ok());
     ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     Fill(**journal, 1, 3);
-    (*journal)->Snapshot(3, {"all ", "three"});
+    (*journal)->Snapshot(3, WholeSnapshot({"all ", "three"}));
     Fill(**journal, 4, 5);
   }
   EXPECT_FALSE(fs::exists(Log(1)));
@@ -180,11 +183,11 @@ TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotWhereThereIsNoDescriptorForIt) {
     Fill(**journal, 1, 3);
     {
       const NoDescriptors none;
-      (*journal)->Snapshot(3, {"all three"});
+      (*journal)->Snapshot(3, WholeSnapshot({"all three"}));
       Fill(**journal, 4, 5);
     }
     EXPECT_TRUE(fs::exists(Log(1)));
-    (*journal)->Snapshot(5, {"all five"});
+    (*journal)->Snapshot(5, WholeSnapshot({"all five"}));
     Fill(**journal, 6, 6);
   }
   EXPECT_FALSE(fs::exists(Log(1)));
@@ -193,9 +196,15 @@ TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotWhereThereIsNoDescriptorForIt) {
   EXPECT_EQ(recovered.last_sequence(), 6u);
 }
 
+// Returns how many snapshots this process could not write.
+int64_t FailedSnapshots() {
+  return ProcessMetrics().GetCounter("penstock_journal_snapshots_failed_total", "").value();
+}
+
 // The log after the snapshot exists already.
 TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotThatFindsNoRoom) {
   std::signal(SIGXFSZ, SIG_IGN);
+  const int64_t failed = FailedSnapshots();
   {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok());
@@ -205,8 +214,9 @@ TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotThatFindsNoRoom) {
     getrlimit(RLIMIT_FSIZE, &before);
     const rlimit full{.rlim_cur = 100'000, .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_FSIZE, &full);
-    (*journal)->Snapshot(3, {std::string(1'000'000, 'x')});
+    (*journal)->Snapshot(3, WholeSnapshot({std::string(1'000'000, 'x')}));
     Fill(**journal, 4, 5);
+    EXPECT_TRUE(Eventually([&] { return FailedSnapshots() > failed; }));
     setrlimit(RLIMIT_FSIZE, &before);
     EXPECT_TRUE(fs::exists(Log(4)));
     const std::string copy = folder_ + "_copy";  // the same as after kill -9
@@ -215,7 +225,7 @@ TEST_F(SqliteJournalTest, GoesOnWithoutASnapshotThatFindsNoRoom) {
     auto restarted = OpenSqliteJournal(copy);
     ASSERT_TRUE(restarted.ok()) << restarted.status();
     EXPECT_EQ((*restarted)->TakeRecovered().records.size(), 5u);
-    (*journal)->Snapshot(5, {"all five"});
+    (*journal)->Snapshot(5, WholeSnapshot({"all five"}));
     Fill(**journal, 6, 6);
   }
   EXPECT_FALSE(fs::exists(Log(1)) || fs::exists(Log(4)));
@@ -230,7 +240,7 @@ TEST_F(SqliteJournalTest, ARecordBeforeASkippedSnapshotIsKnownToBeDurable) {
     ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     const NoDescriptors none;
     (*journal)->Append(1, "record 1");
-    (*journal)->Snapshot(1, {"one"});
+    (*journal)->Snapshot(1, WholeSnapshot({"one"}));
     EXPECT_TRUE((*journal)->WaitDurable(1).ok());
     journal->reset();  // returns after the snapshot
   }
@@ -249,10 +259,10 @@ TEST(SnapshotDb, WritesAgainOnceThereAreDescriptors) {
   ASSERT_TRUE(db.ok()) << db.status();
   {
     const NoDescriptors none;
-    const absl::Status refused = db->Write(1, {"one"});
+    const absl::Status refused = db->Write(1, WholeSnapshot({"one"}));
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   }
-  const absl::Status written = db->Write(2, {"two"});
+  const absl::Status written = db->Write(2, WholeSnapshot({"two"}));
   EXPECT_TRUE(written.ok()) << written;
   EXPECT_THAT(db->Read()->pieces, ElementsAre("two"));
 }
@@ -265,7 +275,7 @@ TEST_F(SqliteJournalTest, SkipsRecordsThatTheSnapshotContains) {
     auto journal = OpenSqliteJournal(folder_);
     ASSERT_TRUE(journal.ok());
     ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
-    (*journal)->Snapshot(3, {"all ", "three"});
+    (*journal)->Snapshot(3, WholeSnapshot({"all ", "three"}));
     Fill(**journal, 4, 4);
   }
   WriteFile(Log(1), old);
@@ -320,7 +330,8 @@ TEST_F(SqliteJournalTest, ADeletedOrReplacedSnapshotFileKeepsTheLogs) {
     const std::string copy = ReadFile(db);
     fs::remove(db);
     if (replaced) WriteFile(db, copy);
-    (*journal)->Snapshot(3, {"all three"});
+    (*journal)->Snapshot(3, WholeSnapshot({"all three"}));
+    EXPECT_TRUE(Eventually([&] { return !(*journal)->status().ok(); }));
     (*journal)->Append(4, "record 4");
     EXPECT_FALSE((*journal)->WaitDurable(4).ok());
     EXPECT_THAT(std::string((*journal)->status().message()), HasSubstr("journal.db"));
@@ -455,7 +466,7 @@ TEST_F(SqliteJournalTest, ADamagedSnapshotIsDataLoss) {
     ASSERT_TRUE(journal.ok());
     ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
     Fill(**journal, 1, 1);
-    (*journal)->Snapshot(1, {"one", "a snapshot with a text that is easily found"});
+    (*journal)->Snapshot(1, WholeSnapshot({"one", "a snapshot with a text that is easily found"}));
   }
   std::string db = ReadFile(folder_ + "/journal.db");
   const size_t at = db.find("easily found");
@@ -464,7 +475,7 @@ TEST_F(SqliteJournalTest, ADamagedSnapshotIsDataLoss) {
   WriteFile(folder_ + "/journal.db", db);
   absl::Status status = OpenSqliteJournal(folder_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(status.message(), HasSubstr("piece 1 of the snapshot of record 1"));
+  EXPECT_THAT(status.message(), HasSubstr("1 of the snapshot of record 1 is damaged"));
 }
 
 // Version 1 kept the snapshot in one row.
@@ -486,6 +497,162 @@ TEST_F(SqliteJournalTest, UpgradesTheEarlierFormat) {
   recovered = Reopen();
   EXPECT_THAT(recovered.snapshot, ElementsAre("all three"));
   EXPECT_EQ(recovered.last_sequence(), 4u);
+}
+
+// Version 3 numbered the pieces. Its snapshot stays until the next one is durable.
+TEST_F(SqliteJournalTest, GoesOnFromTheSnapshotOfVersion3) {
+  fs::create_directories(folder_);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ + "/journal.db").c_str(), &db), SQLITE_OK);
+  const auto piece = [](int number, const std::string& bytes) {
+    return absl::StrCat(
+        "INSERT INTO snapshot VALUES (3, ", number, ", ",
+        crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())),
+        ", CAST('", bytes, "' AS BLOB));");
+  };
+  const std::string made = absl::StrCat(
+      "CREATE TABLE snapshot (sequence INTEGER NOT NULL, piece INTEGER NOT NULL,"
+      " checksum INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sequence, piece));",
+      piece(0, "all "), piece(1, "three"), "PRAGMA user_version = 3;");
+  ASSERT_EQ(sqlite3_exec(db, made.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  EXPECT_THAT(Reopen().snapshot, ElementsAre("all ", "three"));
+  Write(4, 4);
+  Recovered recovered = Reopen();
+  EXPECT_THAT(recovered.snapshot, ElementsAre("all ", "three"));
+  EXPECT_EQ(recovered.snapshot_sequence, 3u);
+  EXPECT_EQ(recovered.last_sequence(), 4u);
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    Fill(**journal, 5, 5);
+    (*journal)->Snapshot(5, WholeSnapshot({"all five"}));
+  }
+  recovered = Reopen();
+  EXPECT_THAT(recovered.snapshot, ElementsAre("all five"));
+  EXPECT_EQ(recovered.snapshot_sequence, 5u);
+}
+
+// --- Pieces --------------------------------------------------------------------------
+
+TEST_F(SqliteJournalTest, ASnapshotChangesOnlyThePiecesThatItNames) {
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    Fill(**journal, 1, 1);
+    (*journal)->Snapshot(1, {{{"a", "a1"}, {"b", "b1"}, {"c", "c1"}}, /*whole=*/true});
+    Fill(**journal, 2, 2);
+    (*journal)->Snapshot(2, {{{"b", "b2"}, {"c", std::nullopt}, {"never", std::nullopt}}});
+  }
+  Recovered recovered = Reopen();
+  EXPECT_THAT(recovered.snapshot, ElementsAre("a1", "b2"));
+  EXPECT_EQ(recovered.snapshot_sequence, 2u);
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    (*journal)->Snapshot(2, {{{"z", "z3"}}, /*whole=*/true});
+  }
+  EXPECT_THAT(Reopen().snapshot, ElementsAre("z3"));
+}
+
+TEST_F(SqliteJournalTest, AMissingPieceIsDataLoss) {
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    Fill(**journal, 1, 1);
+    (*journal)->Snapshot(1, WholeSnapshot({"one", "two"}));
+  }
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ + "/journal.db").c_str(), &db), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(db, "DELETE FROM pieces WHERE bytes = CAST('two' AS BLOB)", nullptr,
+                         nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  EXPECT_EQ(OpenSqliteJournal(folder_).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// The changes of a snapshot that finds no room are in the next one.
+TEST_F(SqliteJournalTest, TheNextSnapshotHasTheChangesOfOneThatFailed) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int64_t failed = FailedSnapshots();
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    Fill(**journal, 1, 1);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit full{.rlim_cur = 100'000, .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+    const std::string large(1'000'000, 'a');
+    (*journal)->Snapshot(1, {{{"a", large}, {"b", "b1"}}, /*whole=*/true});
+    EXPECT_TRUE(Eventually([&] { return FailedSnapshots() > failed; }));
+    setrlimit(RLIMIT_FSIZE, &before);
+    Fill(**journal, 2, 2);
+    (*journal)->Snapshot(2, {{{"b", "b2"}}});
+  }
+  Recovered recovered = Reopen();
+  ASSERT_EQ(recovered.snapshot.size(), 2u);
+  EXPECT_EQ(recovered.snapshot[0].size(), 1'000'000u);
+  EXPECT_EQ(recovered.snapshot[1], "b2");
+}
+
+// A snapshot may be of an earlier record than the last one.
+TEST_F(SqliteJournalTest, ASnapshotKeepsTheRecordsAfterIt) {
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    Fill(**journal, 1, 5);
+    (*journal)->Snapshot(3, WholeSnapshot({"all three"}));
+    Fill(**journal, 6, 7);
+  }
+  EXPECT_TRUE(fs::exists(Log(1)) && fs::exists(Log(6)));
+  Recovered recovered = Reopen();
+  EXPECT_EQ(recovered.snapshot_sequence, 3u);
+  ASSERT_EQ(recovered.records.size(), 4u);
+  EXPECT_EQ(recovered.records[0].bytes, "record 4");
+  {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    (*journal)->Snapshot(6, WholeSnapshot({"all six"}));
+  }
+  EXPECT_FALSE(fs::exists(Log(1)));
+  EXPECT_EQ(Reopen().last_sequence(), 7u);
+}
+
+// A store whose writes wait until the test lets them go on.
+class SlowStore final : public SnapshotStore {
+ public:
+  explicit SlowStore(std::binary_semaphore& goes_on) : goes_on_(goes_on) {}
+  absl::StatusOr<Snapshot> Read() override { return Snapshot(); }
+  absl::Status Write(uint64_t /*sequence*/, const SnapshotChanges& /*changes*/) override {
+    goes_on_.acquire();
+    return absl::OkStatus();
+  }
+  absl::Status CheckThere() override { return absl::OkStatus(); }
+
+ private:
+  std::binary_semaphore& goes_on_;
+};
+
+TEST_F(SqliteJournalTest, TheLogDoesNotWaitForASnapshot) {
+  fs::create_directories(folder_);
+  std::binary_semaphore goes_on(0);
+  auto journal = OpenLogJournal(folder_, LocalDisk(), std::make_unique<SlowStore>(goes_on), "slow");
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+  Fill(**journal, 1, 3);
+  (*journal)->Snapshot(3, WholeSnapshot({"all three"}));
+  Fill(**journal, 4, 100);  // each waits until it is durable
+  EXPECT_TRUE(fs::exists(Log(1))) << "the snapshot that replaces it is not durable";
+  goes_on.release();
+  EXPECT_TRUE(Eventually([&] { return !fs::exists(Log(1)); }));
 }
 
 TEST_F(SqliteJournalTest, AMissingLogIsDataLossNamingItsRecords) {

@@ -17,14 +17,10 @@ using control::Recovered;
 
 // Returns the bytes of a state as a recovery would read them. A recovery drops some data that are
 // no longer needed.
-absl::StatusOr<std::vector<std::string>> AsRecovered(const std::vector<std::string>& pieces) {
-  ASSIGN_OR_RETURN(const control::State decoded, control::DecodeState(pieces));
-  return control::EncodeState(decoded);
-}
-
 absl::StatusOr<std::vector<std::string>> BytesOf(const control::State& state) {
   ASSIGN_OR_RETURN(const std::vector<std::string> pieces, control::EncodeState(state));
-  return AsRecovered(pieces);
+  ASSIGN_OR_RETURN(const control::State decoded, control::DecodeState(pieces));
+  return control::EncodeState(decoded);
 }
 
 absl::StatusOr<control::State> StateOf(const Recovered& recovered) {
@@ -36,6 +32,14 @@ absl::StatusOr<control::State> StateOf(const Recovered& recovered) {
     RETURN_IF_ERROR(control::ApplyRecord(record.bytes, state));
   }
   return state;
+}
+
+// Returns the pieces of a whole snapshot, in the order of their keys.
+std::vector<std::string> PiecesOf(const control::SnapshotChanges& snapshot) {
+  std::vector<std::string> pieces;
+  for (const auto& [key, piece] : snapshot.pieces)
+    if (piece.has_value()) pieces.push_back(*piece);
+  return pieces;
 }
 
 class WatchedJournal final : public Journal {
@@ -62,9 +66,12 @@ class WatchedJournal final : public Journal {
     if (counts_()) shadow_.OnAppended(sequence, record);
     journal_->Append(sequence, std::move(record));
   }
-  void Snapshot(uint64_t sequence, std::vector<std::string> pieces) override {
-    if (counts_()) Check(shadow_.OnOwnState(sequence, pieces));
-    journal_->Snapshot(sequence, std::move(pieces));
+  void Snapshot(uint64_t sequence, control::SnapshotChanges changes) override {
+    if (counts_()) {
+      control::Merge(changes, snapshot_);
+      Check(shadow_.OnOwnState(sequence, PiecesOf(snapshot_)));
+    }
+    journal_->Snapshot(sequence, std::move(changes));
   }
   absl::Status WaitDurable(uint64_t sequence) override { return journal_->WaitDurable(sequence); }
   absl::Status status() const override { return journal_->status(); }
@@ -78,6 +85,7 @@ class WatchedJournal final : public Journal {
   Shadow& shadow_;
   const std::function<bool()> counts_;
   const std::function<void(const absl::Status&)> violates_;
+  control::SnapshotChanges snapshot_;       // all of this life's, merged
   const std::unique_ptr<Journal> journal_;  // ended first; may still report
 };
 
@@ -108,6 +116,7 @@ absl::Status Shadow::OnRecovered(const Recovered& recovered) {
     RETURN_IF_ERROR(Apply(record.sequence, record.bytes));
   }
   own_states_.clear();  // of records that are lost
+  durable_.clear();
   ASSIGN_OR_RETURN(const std::vector<std::string> expected, BytesOf(state_));
   ASSIGN_OR_RETURN(const std::vector<std::string> found, BytesOf(state));
   if (expected == found) return absl::OkStatus();
@@ -134,20 +143,21 @@ absl::Status Shadow::OnDurable(uint64_t sequence) {
 }
 
 absl::Status Shadow::OnOwnState(uint64_t sequence, std::vector<std::string> pieces) {
-  if (sequence == sequence_) return CompareOwnState(pieces);
-  if (sequence < sequence_) {
-    return absl::DataLossError(absl::StrCat("the dispatcher's own state is that of record ",
-                                            sequence, ", but record ", sequence_, " is durable"));
+  if (sequence > sequence_) {
+    own_states_[sequence] = std::move(pieces);
+    return absl::OkStatus();
   }
-  own_states_[sequence] = std::move(pieces);
-  return absl::OkStatus();
+  return CompareOwnState(sequence, pieces);
 }
 
-absl::Status Shadow::CompareOwnState(const std::vector<std::string>& pieces) const {
+absl::Status Shadow::CompareOwnState(uint64_t sequence, const std::vector<std::string>& pieces) {
+  while (!durable_.empty() && durable_.front().first <= sequence) durable_.pop_front();
+  ASSIGN_OR_RETURN(control::State own, control::DecodeState(pieces));
+  for (const auto& [number, record] : durable_) RETURN_IF_ERROR(control::ApplyRecord(record, own));
+  ASSIGN_OR_RETURN(const std::vector<std::string> found, BytesOf(own));
   ASSIGN_OR_RETURN(const std::vector<std::string> expected, BytesOf(state_));
-  ASSIGN_OR_RETURN(const std::vector<std::string> own, AsRecovered(pieces));
-  if (expected == own) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("the dispatcher's own state at record ", sequence_,
+  if (expected == found) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the dispatcher's own state at record ", sequence,
                                           " is not the one that its durable records make"));
 }
 
@@ -159,10 +169,11 @@ absl::Status Shadow::Apply(uint64_t sequence, const std::string& record) {
   RETURN_IF_ERROR(control::ApplyRecord(
       record, state_, [&](const control::Change& change) { NoteChange(sequence, change); }));
   sequence_ = sequence;
+  durable_.emplace_back(sequence, record);
   NoteCommitted();
   if (on_record_ != nullptr) on_record_(record);
   const auto own = own_states_.extract(sequence);
-  return own.empty() ? absl::OkStatus() : CompareOwnState(own.mapped());
+  return own.empty() ? absl::OkStatus() : CompareOwnState(sequence, own.mapped());
 }
 
 namespace {

@@ -73,8 +73,9 @@ class Shadow {
   void OnAppended(uint64_t sequence, std::string record);
   // All appended records up to `sequence` are durable.
   absl::Status OnDurable(uint64_t sequence);
-  // `pieces` is the dispatcher's own state after the record `sequence` (control::EncodeState).
-  // Compares it once that record is durable; never, if the record is lost.
+  // `pieces` is the dispatcher's own state after the record `sequence` (control::EncodeState),
+  // which is not before that of an earlier call. Compares it once that record is durable; never, if
+  // the record is lost.
   absl::Status OnOwnState(uint64_t sequence, std::vector<std::string> pieces);
 
   // `on_record` is called with each further durable record, once.
@@ -93,7 +94,8 @@ class Shadow {
 
  private:
   absl::Status Apply(uint64_t sequence, const std::string& record);
-  absl::Status CompareOwnState(const std::vector<std::string>& pieces) const;
+  // Compares the state after the record `sequence`, with the later durable records applied.
+  absl::Status CompareOwnState(uint64_t sequence, const std::vector<std::string>& pieces);
   void NoteChange(uint64_t sequence, const control::Change& change);
   void NoteCommitted();
 
@@ -101,6 +103,8 @@ class Shadow {
   control::State state_;
   uint64_t sequence_ = 0;
   std::deque<std::pair<uint64_t, std::string>> appended_;  // and not yet durable
+  // The durable records after the last own state that was compared, or after a restart.
+  std::deque<std::pair<uint64_t, std::string>> durable_;
   // The dispatcher's own states that wait for their record, by its number.
   std::map<uint64_t, std::vector<std::string>> own_states_;
   CommittedIterations iterations_;

@@ -27,19 +27,35 @@ absl::StatusOr<control::SnapshotStore::Snapshot> DiskSnapshots::Read() {
   const std::vector<std::string> numbers = absl::StrSplit(first, ' ');
   if (!log.cut.empty() || numbers.size() != 2 ||
       !absl::SimpleAtoi(numbers[0], &snapshot.sequence) || !absl::SimpleAtoi(numbers[1], &pieces) ||
-      log.records.size() != pieces + 1) {
+      log.records.size() != 2 * pieces + 1) {
     return absl::DataLossError(absl::StrCat("snapshot ", path_, " is incomplete or damaged"));
   }
   for (size_t i = 1; i <= pieces; ++i) {
-    snapshot.pieces.push_back(std::move(log.records[i].bytes));
+    snapshot.pieces.push_back(std::move(log.records[2 * i].bytes));
   }
   return snapshot;
 }
 
-absl::Status DiskSnapshots::Write(uint64_t sequence, absl::Span<const std::string> pieces) {
+absl::Status DiskSnapshots::Write(uint64_t sequence, const control::SnapshotChanges& changes) {
+  std::map<std::string, std::string> pieces;
+  if (!changes.whole) pieces = pieces_;
+  for (const auto& [key, piece] : changes.pieces) {
+    if (piece.has_value()) {
+      pieces[key] = *piece;
+    } else {
+      pieces.erase(key);
+    }
+  }
   std::string bytes = control::LogHeader();
-  control::AppendRecord(1, 1, absl::StrCat(sequence, " ", pieces.size()), bytes);
-  for (size_t i = 0; i < pieces.size(); ++i) control::AppendRecord(i + 2, 1, pieces[i], bytes);
+  uint64_t records = 0;
+  const auto append = [&](std::string_view record) {
+    control::AppendRecord(++records, 1, record, bytes);
+  };
+  append(absl::StrCat(sequence, " ", pieces.size()));
+  for (const auto& [key, piece] : pieces) {
+    append(key);
+    append(piece);
+  }
 
   const std::string made = path_ + ".new";
   ASSIGN_OR_RETURN(std::unique_ptr<DiskFolder> folder, disk_.OpenFolder(folder_));
@@ -52,6 +68,7 @@ absl::Status DiskSnapshots::Write(uint64_t sequence, absl::Span<const std::strin
     return written;
   }
   written_ = std::move(file);
+  pieces_ = std::move(pieces);
   return folder->Sync();
 }
 
