@@ -382,7 +382,8 @@ void RunRecovery(int64_t count, const std::string& folder) {
   options.job_tokens = [](uint64_t) { return TokensWith(DrawJobKey()); };
   options.port_refuses = [](const std::string&) { return false; };
   options.events = SilentEventLog();
-  options.records_per_snapshot = std::numeric_limits<uint64_t>::max();
+  options.per_snapshot = {.records = std::numeric_limits<uint64_t>::max(),
+                          .bytes = std::numeric_limits<uint64_t>::max()};
   auto core = Core::Open(std::move(options), *std::move(journal));
   if (!core.ok()) Fail(core.status());
   const double end = Now();

@@ -80,10 +80,12 @@ absl::Status Core::Recover() {
       return absl::Status(applied.code(), absl::StrCat("journal ", journal_->name(), ": record ",
                                                        record.sequence, ": ", applied.message()));
     }
+    shared_.since_snapshot.bytes += record.bytes.size();
   }
   if (!recovered.cut.empty()) options_.events->Write({"cut", {{"what", recovered.cut}}});
   shared_.sequence = recovered.last_sequence();
-  shared_.snapshot_sequence = recovered.snapshot_sequence;
+  shared_.since_snapshot.records = recovered.records.size();
+  shared_.snapshots.Begin(shared_.state);
   durable_ = shared_.sequence;
   ASSIGN_OR_RETURN(shared_.tokens, options_.job_tokens(shared_.state.NeededKey()));
   FailPoint("in_recovery");

@@ -49,10 +49,11 @@ struct CoreOptions {
   // Once a reader has been unable to reach a worker for this long, that worker's partitions move to
   // other workers, if there are any.
   absl::Duration unreached_timeout = absl::Seconds(15);
-  // The number of records after which the journal gets a snapshot (control/policy/snapshots.h), and
-  // the maximum size of a record in bytes.
-  uint64_t records_per_snapshot = kRecordsPerSnapshot;
-  size_t record_bytes = kMostRecordBytes;
+  // When the journal gets a snapshot, and how much of it is encoded at once
+  // (control/policy/snapshots.h).
+  LogSize per_snapshot = {.records = kRecordsPerSnapshot, .bytes = kBytesPerSnapshot};
+  size_t snapshot_bytes_at_once = kSnapshotBytesAtOnce;
+  size_t record_bytes = kMostRecordBytes;  // the maximum size of a record in bytes
   // The rule that the protocol breaks on purpose, for the test that counts losses
   // (control/protocol/rules.h).
   protocol::Broken broken = protocol::Broken::kNone;

@@ -14,6 +14,7 @@
 #include "control/dispatcher/core_options.h"
 #include "control/dispatcher/monitoring/element_counts.h"
 #include "control/dispatcher/stream_writer.h"
+#include "control/journal/snapshot_taker.h"
 #include "control/protocol/client_messages.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/heartbeat_counts.h"
@@ -115,7 +116,8 @@ struct SharedState {
   Sessions sessions;                          // connected
   Workers workers;                            // connected
   uint64_t sequence = 0;                      // of the last record
-  uint64_t snapshot_sequence = 0;             // of the last snapshot
+  LogSize since_snapshot;                     // the records since the last snapshot began
+  SnapshotTaker snapshots = SnapshotTaker();  // of `state`
   uint64_t worker_changes = 0;                // of the workers' records, since the start
   absl::Time refused = absl::InfinitePast();  // the time of the last event "refused"
   int64_t refused_since = 0;                  // refusals without an event, since then

@@ -25,12 +25,19 @@ namespace {
 constexpr size_t kMaxAuditText = 4096;  // bytes of a field of an event
 constexpr absl::Duration kBetweenRefusals = absl::Seconds(1);
 
+// Called when memory runs out in the middle of an event: half an event must not be journaled.
+[[noreturn]] void AbortWithoutMemory() {
+  std::fputs("out of memory while the dispatcher handled an event\n", stderr);
+  std::abort();
+}
+
 }  // namespace
 
 Transaction::~Transaction() {
   if (std::uncaught_exceptions() > exceptions_ && !changes_.empty()) AbortWithoutMemory();
   membership_.Send(*this);
   Append();
+  TakeSnapshot();
   for (auto& send : pending_replies_) core_.replies_.Add(shared_.sequence, std::move(send));
   lock_.unlock();
   if (!unwritable_.ok()) core_.OnDurable(unwritable_);
@@ -84,24 +91,29 @@ void Transaction::Append() {
   core_.appending_ = CurrentThread();
   for (std::string& record : *records) {
     CountRecord(record.size());
+    ++shared_.since_snapshot.records;
+    shared_.since_snapshot.bytes += record.size();
     core_.journal_->Append(++shared_.sequence, std::move(record));
   }
   core_.appending_ = ThreadId();
   FailPoint("append_before_answer");
-  if (SnapshotIsDue(shared_.sequence, shared_.snapshot_sequence,
-                    shared_.options.records_per_snapshot)) {
-    shared_.snapshot_sequence = shared_.sequence;
-    if (auto snapshot = EncodeSnapshot(shared_.state); snapshot.ok()) {
-      core_.journal_->Snapshot(shared_.sequence, *std::move(snapshot));
-    } else {  // the log continues without a snapshot
-      Log("snapshot_refused", {{"reason", std::string(snapshot.status().message())}});
-    }
-  }
 }
 
-void Transaction::AbortWithoutMemory() {
-  std::fputs("out of memory while the dispatcher handled an event\n", stderr);
-  std::abort();
+void Transaction::TakeSnapshot() {
+  core_.mu_.AssertHeld();
+  if (!core_.replies_.failed().ok()) return;
+  if (!shared_.snapshots.under_way()) {
+    if (!SnapshotIsDue(shared_.since_snapshot, shared_.options.per_snapshot)) return;
+    shared_.since_snapshot = {};
+    shared_.snapshots.BeginSnapshot(shared_.sequence);
+  }
+  absl::StatusOr<std::optional<SnapshotTaker::Taken>> taken =
+      shared_.snapshots.Continue(shared_.state, shared_.options.snapshot_bytes_at_once);
+  if (!taken.ok()) {  // the log continues without a snapshot
+    Log("snapshot_refused", {{"reason", std::string(taken.status().message())}});
+  } else if (taken->has_value()) {
+    core_.journal_->Snapshot((*taken)->sequence, std::move((*taken)->changes));
+  }
 }
 
 void Transaction::Guard(absl::FunctionRef<void()> body, absl::Status* reason) {
@@ -164,6 +176,7 @@ void Transaction::Apply(Change change) {
   // Allocates first: once a change is applied, it must be appended.
   if (changes_.size() == changes_.capacity()) changes_.reserve(2 * changes_.size() + 1);
   const size_t passes = NumPasses(shared_.state, iteration);
+  shared_.snapshots.BeforeChange(shared_.state, change);
   shared_.state.Apply(change);
   CountForPlacing(shared_, change, passes);
   changes_.push_back(std::move(change));

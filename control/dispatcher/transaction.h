@@ -104,8 +104,9 @@ class ABSL_SCOPED_LOCKABLE Transaction {
     return core;
   }
   void Append();
-  // Called when memory runs out in the middle of an event: half an event must not be journaled.
-  [[noreturn]] static void AbortWithoutMemory();
+  // Begins a snapshot of the journal if one is due, and takes further pieces of the one that is
+  // under way.
+  void TakeSnapshot();
   // Returns the changes as one record. If that record would be too large, returns several records,
   // split where changes may be separated.
   absl::StatusOr<std::vector<std::string>> Records() const;

@@ -91,7 +91,8 @@ class CoreTest : public ::testing::Test {
     options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
-    options.records_per_snapshot = 50;
+    options.per_snapshot.records = 50;
+    options.snapshot_bytes_at_once = 500;  // a snapshot takes several transactions
     options.check_kept = true;
     options.placings = &placings_;
     core_ = Core::Open(std::move(options),

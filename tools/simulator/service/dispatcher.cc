@@ -22,6 +22,7 @@ namespace {
 
 constexpr char kWorkDir[] = "/var/lib/penstock";
 constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);  // as in server.cc
+constexpr size_t kSnapshotStep = 300;  // bytes; a snapshot takes several transactions
 constexpr Span kOtherDiskTime = {absl::Microseconds(10), absl::Microseconds(200)};
 
 // Adds the events of the dispatcher to the trace and to the coverage.
@@ -68,8 +69,9 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
   options.client_timeout = scenario.client_timeout;
   options.worker_timeout = scenario.worker_timeout;
   options.heartbeat_interval = scenario.heartbeat;
-  options.records_per_snapshot = static_cast<uint64_t>(scenario.snapshot_records);
   options.max_links = scenario.max_links;
+  options.per_snapshot.records = static_cast<uint64_t>(scenario.snapshot_records);
+  options.snapshot_bytes_at_once = kSnapshotStep;
   options.broken = scenario.broken;
   options.now = BootTime;
   options.random = RandomNumber;
