@@ -24,7 +24,9 @@ inline constexpr StatusPart kLast<StatusPart> = StatusPart::kWork;
 
 WIRE_STRUCT(RegisterDatasetRequest, wire::RegisterDatasetRequest, request, dataset_id, replace,
             name_space, definition, summary);
-WIRE_STRUCT(GetDatasetAnswer, wire::GetDatasetAnswer, dataset_id, definition, summary);
+WIRE_STRUCT(DatasetPart, wire::DatasetPart, bytes, sha256);
+WIRE_STRUCT(GetDatasetAnswer, wire::GetDatasetAnswer, dataset_id, definition, summary, parts,
+            piece);
 WIRE_PAIR(DatasetStatus, wire::DatasetStatus) {
   WIRE_FIELDS(dataset_id, fingerprint, spec_text, cardinality, definition_bytes, jobs, owner);
   WIRE_GOES_IN();

@@ -69,10 +69,20 @@ struct RegisterDatasetAnswer {
   friend bool operator==(const RegisterDatasetAnswer&, const RegisterDatasetAnswer&) = default;
 };
 
+// The content of a part of a dataset: its definition or its summary.
+struct DatasetPart {
+  uint64_t bytes = 0;
+  std::string sha256;  // 32 bytes
+  friend bool operator==(const DatasetPart&, const DatasetPart&) = default;
+};
+
 struct GetDatasetAnswer {
   std::string dataset_id;
   std::string definition;
   DatasetSummary summary;
+  // Only on the wire, of a dataset that is fetched in pieces (control/rpc/dataset_fetcher.h).
+  std::vector<DatasetPart> parts = {};
+  std::string piece = {};
 };
 
 struct GetOrCreateJobRequest {

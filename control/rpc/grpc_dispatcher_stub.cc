@@ -8,6 +8,7 @@
 #include "control/protocol/host_port.h"
 #include "control/rpc/client_stream.h"
 #include "control/rpc/credentials.h"
+#include "control/rpc/dataset_fetcher.h"
 #include "control/rpc/prepare_grpc.h"
 #include "control/rpc/status_grpc.h"
 #include "control/stub/dispatcher_stub.h"
@@ -116,13 +117,9 @@ class GrpcDispatcherStub final : public DispatcherStub {
 
   absl::StatusOr<GetDatasetAnswer> GetDataset(std::string_view dataset_id, uint64_t edition,
                                               CallOptions options) override {
-    wire::DatasetRequest wire;
-    wire.set_dataset_id(std::string(dataset_id));
-    wire.set_edition(edition);
-    ASSIGN_OR_RETURN(
-        wire::GetDatasetAnswer answer,
-        Call<wire::GetDatasetAnswer>(wire, &wire::Dispatcher::Stub::GetDataset, options));
-    return FromWire(answer);
+    return datasets_.Fetch(dataset_id, edition, [&](const wire::DatasetRequest& request) {
+      return Call<wire::GetDatasetAnswer>(request, &wire::Dispatcher::Stub::GetDataset, options);
+    });
   }
 
   absl::Status UnregisterDataset(std::string_view dataset_id, CallOptions options) override {
@@ -248,6 +245,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
   const std::string address_;
   const std::string token_file_;  // empty: none
   Connections connections_;
+  DatasetFetcher datasets_;
   std::stop_source stop_;
   Mutex mu_;
   std::string token_ GUARDED_BY(mu_);  // the last valid one of token_file_; empty: none yet

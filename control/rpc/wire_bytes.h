@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,24 +34,30 @@ grpc::ByteBuffer ToBytes(const Wire& wire) {
   return bytes;
 }
 
-// Returns the bytes of `wire` with one more field, which is `shared`. They keep `shared` and
+// Bytes that several messages share.
+struct SharedBytes {
+  std::shared_ptr<const void> owner;  // keeps `bytes`
+  std::string_view bytes;
+};
+
+// Returns the bytes of `wire` with one more field, which is `shared`. They keep its owner and
 // contain no copy of it. `field` is the number of a field of type bytes that `wire` does not have.
 template <class Wire>
-grpc::ByteBuffer ToBytes(const Wire& wire, int field, std::shared_ptr<const std::string> shared) {
+grpc::ByteBuffer ToBytes(const Wire& wire, int field, SharedBytes shared) {
   using google::protobuf::internal::WireFormatLite;
   using google::protobuf::io::CodedOutputStream;
-  if (shared->empty()) return ToBytes(wire);
+  if (shared.bytes.empty()) return ToBytes(wire);
   std::vector<grpc::Slice> slices;
   ToBytes(wire).Dump(&slices).IgnoreError();  // fails only for compressed bytes
   std::array<uint8_t, 10> head;               // two numbers of 32 bits
   uint8_t* end = CodedOutputStream::WriteTagToArray(
       WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED), head.data());
-  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(shared->size()), end);
+  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(shared.bytes.size()), end);
   slices.emplace_back(head.data(), static_cast<size_t>(end - head.data()));
-  using Owner = std::shared_ptr<const std::string>;
-  auto* owner = new Owner(std::move(shared));
+  using Owner = std::shared_ptr<const void>;
+  auto* owner = new Owner(std::move(shared.owner));
   slices.emplace_back(
-      const_cast<char*>((*owner)->data()), (*owner)->size(),  // gRPC only reads
+      const_cast<char*>(shared.bytes.data()), shared.bytes.size(),  // gRPC only reads
       [](void* of_slice) { delete static_cast<Owner*>(of_slice); }, owner);
   return grpc::ByteBuffer(slices.data(), slices.size());
 }

@@ -48,11 +48,11 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
     Give(ToBytes(answer));
   }
   // Does the same with one more field, which is `shared` (control/rpc/wire_bytes.h). The answer
-  // keeps the object of which `shared` is a part, and which has that many bytes.
-  void FinishWith(const google::protobuf::Message& answer, int field,
-                  std::shared_ptr<const std::string> shared, size_t object_bytes) {
+  // keeps `object`, of which `shared` is a part, and which has that many bytes.
+  void FinishWith(const google::protobuf::Message& answer, int field, SharedBytes shared,
+                  const void* object, size_t object_bytes) {
     const absl::Status room = bounds_->Answer(*this, answer.ByteSizeLong(), BootTime(),
-                                              {shared.get(), object_bytes, shared->size()});
+                                              {object, object_bytes, shared.bytes.size()});
     if (!room.ok()) return FinishWith(room);
     Give(ToBytes(answer, field, std::move(shared)));
   }

@@ -16,6 +16,7 @@
 #include "control/proto/dispatcher.grpc.pb.h"
 #include "control/proto/reading_proto.h"
 #include "control/rpc/credentials.h"
+#include "control/rpc/dataset_fetcher.h"
 
 namespace penstock::control {
 namespace {
@@ -32,14 +33,17 @@ void Give(const Answer& answer, ServerCall* call) {
   call->FinishWith(wire);
 }
 
+size_t BytesOf(const DatasetRecord& dataset) {
+  return static_cast<size_t>(BytesOf(dataset.definition, dataset.summary));
+}
+
 // A definition may have many MiB, and many may ask for it, so no answer has a copy of it.
 template <class Wire>
 void Give(const std::shared_ptr<const DatasetRecord>& dataset, ServerCall* call) {
   Wire wire;
   ToWire(GetDatasetAnswer{dataset->id, /*definition=*/"", dataset->summary}, &wire);
-  call->FinishWith(wire, Wire::kDefinitionFieldNumber,
-                   std::shared_ptr<const std::string>(dataset, &dataset->definition),
-                   static_cast<size_t>(BytesOf(dataset->definition, dataset->summary)));
+  call->FinishWith(wire, Wire::kDefinitionFieldNumber, {dataset, dataset->definition},
+                   dataset.get(), BytesOf(*dataset));
 }
 
 // Answers a call with the core's answer, as `Wire`, or with its status.
@@ -91,7 +95,12 @@ PeerCredentials CredentialsOf(const grpc::CallbackServerContext& context) {
 
 DispatcherService::DispatcherService(Core* core, Authenticator* authenticator, PortBounds* bounds,
                                      StreamRights* rights, ConnectionWatch* watch)
-    : core_(core), authenticator_(authenticator), bounds_(bounds), rights_(rights), watch_(watch) {
+    : core_(core),
+      authenticator_(authenticator),
+      bounds_(bounds),
+      rights_(rights),
+      watch_(watch),
+      pieces_(bounds->limits().dataset_pieces) {
   AddCall<wire::VersionRequest>("GetVersion", [](const auto&, const Caller& caller, auto* call) {
     const absl::Status allowed = AuthorizeByRole(Action::kGetVersion, caller);
     if (!allowed.ok()) return call->FinishWith(allowed);
@@ -135,9 +144,16 @@ void DispatcherService::AddDatasets() {
       Requests::kLarge);
   AddCall<wire::DatasetRequest>(
       "GetDataset", [this](const auto& request, const Caller& caller, ServerCall* call) {
+        using Found = std::shared_ptr<const DatasetRecord>;
+        const auto whole = AnswerTo<Found, wire::GetDatasetAnswer>(call);
         core_->GetDataset(
             request.dataset_id(), request.edition(),
-            AnswerTo<std::shared_ptr<const DatasetRecord>, wire::GetDatasetAnswer>(call), caller);
+            [this, call, request, whole](const absl::StatusOr<Found>& found) {
+              if (!request.has_piece() || !found.ok() || BytesOf(**found) <= kDatasetPieceBytes)
+                return whole(found);
+              pieces_.Answer(call, *found, request.piece());
+            },
+            caller);
       });
   AddCall<wire::DatasetRequest>(
       "UnregisterDataset", [this](const auto& request, const Caller& caller, ServerCall* call) {

@@ -12,6 +12,7 @@
 
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/authenticator.h"
+#include "control/dispatcher/server/dataset_pieces.h"
 #include "control/dispatcher/server/port_bounds.h"
 #include "control/dispatcher/server/server_call.h"
 #include "control/dispatcher/server/stream_rights.h"
@@ -53,6 +54,7 @@ class DispatcherService final : public grpc::CallbackGenericService {
   PortBounds* const bounds_;
   StreamRights* const rights_;
   ConnectionWatch* const watch_;
+  DatasetPieces pieces_;
   // Both by "/service/method"; constant after construction.
   std::map<std::string, Call> calls_;
   std::map<std::string, Opening> streams_;

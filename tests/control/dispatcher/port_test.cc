@@ -25,7 +25,7 @@
 #include "control/sync/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/control/dispatcher/fixed_tokens.h"
+#include "tests/control/dispatcher/port_fixture.h"
 #include "tests/control/observe/count_refused.h"
 #include "tests/control/observe/descriptors_left.h"
 #include "tests/eventually.h"
@@ -46,81 +46,6 @@ class AuthFileOfAdmin {
 
  private:
   const std::string path_ = absl::StrCat(testing::TempDir(), "/port-auth-", getpid(), ".toml");
-};
-
-class PortTest : public ::testing::Test {
- protected:
-  using Stream = grpc::ClientReaderWriter<wire::ClientUp, wire::ClientDown>;
-
-  void Start(const PortLimits& limits, const std::string& auth_file = "") {
-    CoreOptions options;
-    options.now = BootTime;
-    options.random = RandomNumber;
-    options.job_tokens = FixedTokens;
-    options.port_refuses = [](const std::string&) { return false; };
-    options.events = StderrEventLog();
-    core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
-    DispatcherConfig config = {.host = "127.0.0.1"};
-    config.auth_file = auth_file;
-    auto listener = Listener::Start(config, core_.get(), limits);
-    ASSERT_TRUE(listener.ok()) << listener.status();
-    listener_ = *std::move(listener);
-    stub_ = wire::Dispatcher::NewStub(NewChannel());
-  }
-  ~PortTest() override {
-    listener_.reset();
-    core_.reset();
-  }
-
-  std::shared_ptr<grpc::Channel> NewChannel() const {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    arguments.SetMaxReceiveMessageSize(-1);
-    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", listener_->port()),
-                                     grpc::InsecureChannelCredentials(), arguments);
-  }
-  grpc::Status Register(const RegisterDatasetRequest& dataset) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    wire::RegisterDatasetRequest request;
-    ToWire(dataset, &request);
-    wire::RegisterDatasetAnswer answer;
-    return stub_->GetOrRegisterDataset(&context, request, &answer);
-  }
-  // Registers a dataset whose definition has this many bytes.
-  grpc::Status Register(const std::string& id, size_t bytes) {
-    return Register({.dataset_id = id, .definition = std::string(bytes, 'x')});
-  }
-  grpc::Status Get(const std::string& id) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    wire::DatasetRequest request;
-    request.set_dataset_id(id);
-    wire::GetDatasetAnswer answer;
-    return stub_->GetDataset(&context, request, &answer);
-  }
-  // Waits for the end of a stream without a hello.
-  static std::future<grpc::Status> AwaitEnd(Stream& stream) {
-    return std::async(std::launch::async, [&stream] {
-      wire::ClientDown message;
-      while (stream.Read(&message)) {
-      }
-      return stream.Finish();
-    });
-  }
-  static bool IsThere(const std::future<grpc::Status>& end) {
-    return end.wait_for(std::chrono::milliseconds(5)) == std::future_status::ready;
-  }
-  // Returns how a stream without a hello ends. Sweeps meanwhile.
-  grpc::Status EndOf(Stream& stream) {
-    auto end = AwaitEnd(stream);
-    while (!IsThere(end)) listener_->Sweep();
-    return end.get();
-  }
-
-  std::unique_ptr<Core> core_;
-  std::unique_ptr<Listener> listener_;
-  std::unique_ptr<wire::Dispatcher::Stub> stub_;
 };
 
 TEST_F(PortTest, ClientsThatAreServedGiveTheirPlaceBack) {
@@ -173,62 +98,6 @@ TEST_F(PortTest, RefusesALongMessage) {
   const grpc::Status refused = Register("long", 1 << 21);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << refused.error_message();
 }
-
-int Connect(int fd, int port) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_port = htons(static_cast<uint16_t>(port));
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at);
-}
-
-// Returns a frame of HTTP/2 with a payload of less than 256 bytes.
-std::string Frame(char type, char flags, char stream, const std::string& payload) {
-  const char head[] = {0, 0, static_cast<char>(payload.size()), type, flags, 0, 0, 0, stream};
-  return std::string(head, sizeof head) + payload;
-}
-
-// Returns the beginning of a connection that gives answers no room: its window has 0 bytes.
-std::string WithoutAWindow() {
-  // SETTINGS_INITIAL_WINDOW_SIZE = 0
-  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(4, 0, 0, std::string("\0\4\0\0\0\0", 6));
-}
-
-// Returns the heads of calls of that method. Each has `request`, unless it is empty.
-std::string Calls(const std::string& method, int count, const std::string& request = "") {
-  std::string fields;  // each is a literal that is not indexed
-  for (const std::string& text :
-       {std::string(":method"), std::string("POST"), std::string(":scheme"), std::string("http"),
-        std::string(":path"), "/penstock.control.wire.Dispatcher/" + method,
-        std::string(":authority"), std::string("localhost"), std::string("content-type"),
-        std::string("application/grpc"), std::string("te"), std::string("trailers")}) {
-    if (text.front() == ':' || text == "content-type" || text == "te") fields += '\0';
-    fields += static_cast<char>(text.size());
-    fields += text;
-  }
-  std::string sent;
-  for (int i = 0; i < count; ++i) {
-    const char stream = static_cast<char>(2 * i + 1);
-    sent += Frame(1, 4, stream, fields);  // HEADERS, the end of them
-    if (request.empty()) continue;
-    const std::string head = {0, 0, 0, 0, static_cast<char>(request.size())};
-    sent += Frame(0, 1, stream, head + request);  // DATA, the end of the stream
-  }
-  return sent;
-}
-
-// A client that sends these bytes and never reads.
-class Deaf {
- public:
-  Deaf(int port, const std::string& bytes) {
-    EXPECT_EQ(Connect(fd_, port), 0);
-    EXPECT_EQ(write(fd_, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-  }
-  ~Deaf() { close(fd_); }
-
- private:
-  const int fd_ = socket(AF_INET, SOCK_STREAM, 0);
-};
 
 // A call of which only the head is sent, until Send().
 class HeadOnly {
@@ -330,8 +199,8 @@ TEST_F(PortTest, UnreadAnswersWithOneDefinitionHoldOneCopy) {
   const std::shared_ptr<const DatasetRecord> record = found.get_future().get();
   wire::DatasetRequest request;
   request.set_dataset_id("large");
-  const Deaf deaf(listener_->port(),
-                  WithoutAWindow() + Calls("GetDataset", 30, request.SerializeAsString()));
+  const DeafCaller deaf(listener_->port(),
+                        WithoutAWindow() + Calls("GetDataset", 30, request.SerializeAsString()));
   EXPECT_TRUE(Eventually([&] { return record.use_count() > 30; }));
   EXPECT_TRUE(Get("large").ok());
   listener_.reset();
@@ -350,12 +219,12 @@ TEST_F(PortTest, UnreadAnswersDoNotKeepOthersFromTheirs) {
   request.set_dataset_id("large");
   const int64_t late = RefusedSoFar("dispatcher", "too_late");
   const std::string calls = WithoutAWindow() + Calls("GetDataset", 30, request.SerializeAsString());
-  std::vector<std::unique_ptr<Deaf>> deaf;
+  std::vector<std::unique_ptr<DeafCaller>> deaf;
   const auto refused = [&] { return Get("large").error_code() == grpc::StatusCode::UNAVAILABLE; };
   int in_a_row = 0;  // one more is refused while an answer that was read is still counted
   for (int i = 0; i < 100 && in_a_row < 3; ++i) {
     in_a_row = refused() ? in_a_row + 1 : 0;
-    if (in_a_row == 0) deaf.push_back(std::make_unique<Deaf>(listener_->port(), calls));
+    if (in_a_row == 0) deaf.push_back(std::make_unique<DeafCaller>(listener_->port(), calls));
     absl::SleepFor(absl::Milliseconds(50));
   }
   EXPECT_EQ(in_a_row, 3);
@@ -373,7 +242,7 @@ TEST_F(PortTest, UnauthenticatedStreamsThatNobodyReadsHaveTheBoundsOfStrangers) 
   EXPECT_EQ(Register("some", 10).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(refused("unauthenticated"), strangers + 1);
 
-  const Deaf deaf(listener_->port(), WithoutAWindow() + Calls("ClientSession", 5));
+  const DeafCaller deaf(listener_->port(), WithoutAWindow() + Calls("ClientSession", 5));
   for (int i = 0; i < 1000 && refused("too_late") < late + 3; ++i) {
     absl::SleepFor(absl::Milliseconds(20));
     if (refused("unauthenticated") == strangers + 6) listener_->Sweep();

@@ -8,7 +8,9 @@ namespace {
 
 grpc::ByteBuffer Encode(const wire::GetDatasetAnswer& answer,
                         std::shared_ptr<const std::string> definition) {
-  return ToBytes(answer, wire::GetDatasetAnswer::kDefinitionFieldNumber, std::move(definition));
+  const std::string_view bytes = *definition;
+  return ToBytes(answer, wire::GetDatasetAnswer::kDefinitionFieldNumber,
+                 {std::move(definition), bytes});
 }
 
 wire::GetDatasetAnswer AnswerWithoutDefinition() {

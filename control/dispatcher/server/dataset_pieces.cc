@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/server/dataset_pieces.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "control/observe/metrics.h"
+#include "control/rpc/dataset_fetcher.h"
+#include "control/sync/clock.h"
+
+namespace penstock::control {
+namespace {
+
+// Summaries are kept as bytes while pieces of them are asked for.
+constexpr size_t kKeptSummaryBytes = size_t{128} << 20;
+constexpr absl::Duration kKeptFor = absl::Minutes(1);
+
+Gauge& UnderWay() {
+  static Gauge& gauge = ProcessMetrics().GetGauge(
+      "penstock_dispatcher_dataset_pieces",
+      "Answers with a piece of a dataset that are under way and count for their limit.");
+  return gauge;
+}
+
+}  // namespace
+
+// A dataset as its pieces are cut from it.
+struct DatasetPieces::Parts {
+  std::shared_ptr<const DatasetRecord> dataset;
+  std::string summary;          // a serialized wire::DatasetSummary
+  wire::GetDatasetAnswer list;  // with the digests
+
+  // REQUIRES: 1 <= part <= 2.
+  std::string_view Content(uint32_t part) const {
+    return part == 1 ? std::string_view(dataset->definition) : std::string_view(summary);
+  }
+  size_t bytes() const { return dataset->definition.size() + summary.size(); }
+};
+
+struct DatasetPieces::Lease {
+  Lease(std::shared_ptr<const Parts> its_parts, std::shared_ptr<Queue> its_queue,
+        uint64_t its_number)
+      : parts(std::move(its_parts)), queue(std::move(its_queue)), number(its_number) {}
+  ~Lease() {
+    MutexLock lock(queue->mu);
+    queue->under_way.erase(number);
+    UnderWay().Set(static_cast<int64_t>(queue->under_way.size()));
+    queue->changed.NotifyAll();
+  }
+
+  const std::shared_ptr<const Parts> parts;
+  const std::shared_ptr<Queue> queue;
+  const uint64_t number;
+};
+
+DatasetPieces::~DatasetPieces() {
+  {
+    MutexLock lock(queue_->mu);
+    queue_->stopping = true;
+    queue_->changed.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void DatasetPieces::Answer(ServerCall* call, std::shared_ptr<const DatasetRecord> dataset,
+                           const wire::DatasetPieceRequest& piece) {
+  absl::Status started;
+  {
+    MutexLock lock(queue_->mu);
+    if (!thread_.joinable()) {
+      absl::StatusOr<Thread> thread = StartThread("pieces of datasets", [this] { Run(); });
+      started = thread.status();
+      if (thread.ok()) thread_ = *std::move(thread);
+    }
+    if (started.ok()) {
+      queue_->waiting.push_back({call, std::move(dataset), piece});
+      queue_->changed.NotifyAll();
+    }
+  }
+  if (!started.ok()) call->FinishWith(started);
+}
+
+void DatasetPieces::Run() {
+  MutexLock lock(queue_->mu);
+  while (AwaitPlace(lock)) {
+    const Waiting next = std::move(queue_->waiting.front());
+    queue_->waiting.pop_front();
+    const uint64_t number = ++queue_->last;
+    queue_->under_way[number] = BootTime();
+    UnderWay().Set(static_cast<int64_t>(queue_->under_way.size()));
+    lock.unlock();
+    AnswerOne(next, number);
+    lock.lock();
+  }
+}
+
+bool DatasetPieces::AwaitPlace(MutexLock& lock) {
+  while (true) {
+    const absl::Time now = BootTime();
+    while (!queue_->under_way.empty() && queue_->under_way.begin()->second + kPieceTime <= now)
+      queue_->under_way.erase(queue_->under_way.begin());
+    if (!queue_->waiting.empty() && queue_->under_way.size() < at_once_) return true;
+    if (queue_->stopping) return false;
+    if (!queue_->waiting.empty()) {
+      queue_->changed.WaitFor(lock, queue_->under_way.begin()->second + kPieceTime - now);
+      continue;
+    }
+    const bool asked = queue_->changed.WaitFor(lock, kKeptFor, [&]() REQUIRES(queue_->mu) {
+      return !queue_->waiting.empty() || queue_->stopping;
+    });
+    if (!asked) made_.clear();
+  }
+}
+
+void DatasetPieces::AnswerOne(const Waiting& waiting, uint64_t number) {
+  const auto lease = std::make_shared<const Lease>(PartsOf(waiting.dataset), queue_, number);
+  const Parts& parts = *lease->parts;
+  ServerCall* const call = waiting.call;
+  if (call->FinishIfCancelled()) return;
+  if (waiting.piece.part() == 0) return call->FinishWith(parts.list);
+  const uint64_t offset = waiting.piece.offset();
+  const std::string_view content =
+      waiting.piece.part() <= 2 ? parts.Content(waiting.piece.part()) : std::string_view();
+  if (offset >= content.size()) {
+    return call->FinishWith(absl::InvalidArgumentError(
+        absl::StrCat("dataset ", parts.dataset->id, " has no piece at offset ", offset, " of part ",
+                     waiting.piece.part())));
+  }
+  wire::GetDatasetAnswer answer;
+  answer.set_dataset_id(parts.dataset->id);
+  call->FinishWith(answer, wire::GetDatasetAnswer::kPieceFieldNumber,
+                   {lease, content.substr(offset, kDatasetPieceBytes)}, &parts, parts.bytes());
+}
+
+std::shared_ptr<const DatasetPieces::Parts> DatasetPieces::PartsOf(
+    const std::shared_ptr<const DatasetRecord>& dataset) {
+  const auto found =
+      std::ranges::find(made_, dataset, [](const auto& made) { return made->dataset; });
+  if (found != made_.end()) {
+    made_.splice(made_.begin(), made_, found);
+    return made_.front();
+  }
+  auto parts = std::make_shared<Parts>();
+  parts->dataset = dataset;
+  wire::GetDatasetAnswer whole;
+  ToWire(GetDatasetAnswer{.dataset_id = dataset->id, .summary = dataset->summary}, &whole);
+  parts->summary = whole.summary().SerializeAsString();
+  parts->list.set_dataset_id(dataset->id);
+  for (uint32_t part : {1, 2}) {
+    wire::DatasetPart* wire = parts->list.add_parts();
+    wire->set_bytes(parts->Content(part).size());
+    wire->set_sha256(ContentDigest(parts->Content(part)));
+  }
+  size_t bytes = parts->summary.size();
+  const auto beyond = std::ranges::find_if(
+      made_, [&](const auto& made) { return (bytes += made->summary.size()) > kKeptSummaryBytes; });
+  made_.erase(beyond, made_.end());
+  made_.push_front(std::move(parts));
+  return made_.front();
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers calls that ask for a piece of a large dataset (control/rpc/dataset_fetcher.h), a limited
+// number of them at once, in the order in which they came. A call that waits holds no bytes of its
+// answer. Includes gRPC; for service.cc only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "control/dispatcher/server/server_call.h"
+#include "control/proto/messages_proto.h"
+#include "control/state/state.h"
+#include "control/sync/condition.h"
+#include "control/sync/mutex.h"
+#include "control/sync/thread.h"
+
+namespace penstock::control {
+
+// Any thread may call any method. A thread of its own makes the answers.
+class DatasetPieces {
+ public:
+  // `at_once`: the answers that may be under way at once. An answer that its peer has not read
+  // after kPieceTime no longer counts, so that a peer that does not read cannot hold up the others.
+  explicit DatasetPieces(size_t at_once) : at_once_(at_once) {}
+  ~DatasetPieces();  // REQUIRES: no call waits
+
+  static constexpr absl::Duration kPieceTime = absl::Seconds(5);
+
+  // Finishes the call, now or later. InvalidArgument if the dataset has no such piece.
+  void Answer(ServerCall* call, std::shared_ptr<const DatasetRecord> dataset,
+              const wire::DatasetPieceRequest& piece);
+
+ private:
+  struct Waiting {
+    ServerCall* call;
+    std::shared_ptr<const DatasetRecord> dataset;
+    wire::DatasetPieceRequest piece;
+  };
+  struct Parts;
+  struct Lease;  // of an answer: its parts, and its place among the answers that are under way
+  struct Queue {
+    Mutex mu;
+    Condition changed;
+    std::deque<Waiting> waiting GUARDED_BY(mu);
+    // When the answers that are under way began, by a number of each.
+    std::map<uint64_t, absl::Time> under_way GUARDED_BY(mu);
+    uint64_t last GUARDED_BY(mu) = 0;
+    bool stopping GUARDED_BY(mu) = false;
+  };
+
+  void Run();
+  // Waits until an answer may begin. Returns false if no further one is asked for.
+  bool AwaitPlace(MutexLock& lock) REQUIRES(queue_->mu);
+  void AnswerOne(const Waiting& waiting, uint64_t number);
+  std::shared_ptr<const Parts> PartsOf(const std::shared_ptr<const DatasetRecord>& dataset);
+
+  const size_t at_once_;
+  const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();  // gRPC may outlive this object
+  Thread thread_;  // started by the first call; guarded by queue_->mu until then
+  std::list<std::shared_ptr<const Parts>> made_;  // the newest first; used only by the thread
+};
+
+}  // namespace penstock::control
