@@ -242,7 +242,7 @@ void Transaction::SendToSessions(IterationId iteration, const ClientDown& messag
 }
 
 void Transaction::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Status& reason) {
-  Send(peer, SessionError{reason});
+  Send(peer, SessionError{reason, shared_.state.lives.back().life});
   WhenDurable([writer = peer->writer, reason](const absl::Status&) { writer->Finish(reason); });
   auto found = shared_.sessions.find({peer->iteration, peer->client});
   if (found != shared_.sessions.end() && found->second == peer) {
@@ -256,7 +256,7 @@ void Transaction::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Sta
 }
 
 void Transaction::Close(const std::shared_ptr<WorkerPeer>& peer, const absl::Status& reason) {
-  Send(peer, WorkerRefused{reason});
+  Send(peer, WorkerRefused{reason, shared_.state.lives.back().life});
   WhenDurable([writer = peer->writer, reason](const absl::Status&) { writer->Finish(reason); });
   auto found = shared_.workers.find(peer->worker);
   if (found != shared_.workers.end() && found->second == peer) shared_.workers.erase(found);

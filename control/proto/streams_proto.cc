@@ -114,6 +114,7 @@ WIRE_STRUCT(End, wire::End, rounds, elements);
 WIRE_PAIR(Left, wire::Empty) {}
 WIRE_PAIR(SessionError, wire::Status) {
   Fields(coder, value.status, message);
+  WIRE_FIELDS(life);
 }
 
 WIRE_PAIR(ClientDown, wire::ClientDown) {
@@ -200,6 +201,7 @@ WIRE_STRUCT(Splits, wire::Splits, of, run);
 WIRE_PAIR(Drained, wire::Empty) {}
 WIRE_PAIR(WorkerRefused, wire::Status) {
   Fields(coder, value.status, message);
+  WIRE_FIELDS(life);
 }
 
 WIRE_PAIR(WorkerDown, wire::WorkerDown) {

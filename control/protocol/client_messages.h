@@ -215,6 +215,9 @@ struct ConsumersLost {
 // the state was refused, or the pipeline is broken. The stream then closes. Do not reconnect.
 struct SessionError {
   absl::Status status;
+  // The life of the dispatcher that refuses. nullopt if its port refused, or if its release is
+  // older.
+  std::optional<Life> life = {};
   friend bool operator==(const SessionError&, const SessionError&) = default;
 };
 

@@ -204,6 +204,7 @@ struct Drained {
 // then closes. A worker that was declared dead starts again under a new WorkerId.
 struct WorkerRefused {
   absl::Status status;
+  std::optional<Life> life = {};  // as in SessionError
   friend bool operator==(const WorkerRefused&, const WorkerRefused&) = default;
 };
 

@@ -91,7 +91,8 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
            Membership{4, {{PartitionId(1), Placement(2), {}}}, {}, true},
            Membership{.version = 5, .max_bytes_in_flight = 6, .since = 4, .num_partitions = 7},
            Fence{PartitionId(1), Placement(2)}, ReportAtOnce{}, Committed{4}, End{2, 7}, Left{},
-           SessionError{absl::DataLossError("what")}, ConsumersLost{},
+           SessionError{absl::DataLossError("what")},
+           SessionError{absl::NotFoundError("what"), Life{1, 2, Term(3)}}, ConsumersLost{},
            ConsumersLost{{{3, absl::Milliseconds(4), true, "why", true}, {5, absl::Seconds(6)}}}}) {
     ExpectRoundTrip<wire::ClientDown>(down);
   }
@@ -139,7 +140,8 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
                   11},
            AddReader{kOf, {ClientId(5), Incarnation(6)}}, RemoveReader{kOf, ClientId(5)},
            Unassign{kOf}, Splits{kOf, {0, 1, 2, {3}, false}}, Drained{},
-           WorkerRefused{absl::FailedPreconditionError("why")}}) {
+           WorkerRefused{absl::FailedPreconditionError("why")},
+           WorkerRefused{absl::NotFoundError("why"), Life{1, 2, Term(3)}}}) {
     ExpectRoundTrip<wire::WorkerDown>(down);
   }
 }
