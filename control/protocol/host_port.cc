@@ -7,11 +7,14 @@
 
 namespace penstock::control {
 
-std::string HostOf(const std::string& address) {
+bool HasPort(const std::string& address) {
   const size_t colon = address.rfind(':');
-  const bool has_port =
-      colon != std::string::npos && (address.find(':') == colon || address[colon - 1] == ']');
-  return WithoutBrackets(has_port ? address.substr(0, colon) : address);
+  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return false;
+  return address.find(':') == colon || (address.front() == '[' && address[colon - 1] == ']');
+}
+
+std::string HostOf(const std::string& address) {
+  return WithoutBrackets(HasPort(address) ? address.substr(0, address.rfind(':')) : address);
 }
 
 bool IsLoopback(const std::string& host) {

@@ -21,6 +21,10 @@ inline std::string JoinHostPort(const std::string& host, const absl::AlphaNum& p
   return number ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 
+// Returns whether the text ends with a port: ":" and at least one character after a host, which is
+// in brackets if it contains colons itself.
+bool HasPort(const std::string& address);
+
 // Returns the host of an address, without brackets; the whole text if it has no port.
 std::string HostOf(const std::string& address);
 

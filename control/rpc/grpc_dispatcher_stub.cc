@@ -3,6 +3,13 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "control/proto/dispatcher.grpc.pb.h"
 #include "control/proto/reading_proto.h"
 #include "control/protocol/host_port.h"
@@ -29,8 +36,10 @@ grpc::ChannelArguments ChannelSettings() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // With these settings, a restarted dispatcher is found within a second. Retry() and KeepOpen()
-  // set the pauses between tries.
+  // With these settings, a restarted dispatcher is found within a second, and an address at which
+  // nobody answers, not even with a refusal, is left after a second: the least time between two
+  // attempts to connect also bounds an attempt. Retry() and KeepOpen() set the pauses between
+  // tries.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
@@ -49,7 +58,7 @@ struct Connection {
   std::unique_ptr<wire::Dispatcher::Stub> stub;
 };
 
-// Makes the connections to a dispatcher. Any thread may call any method.
+// Makes the connections to one address. Any thread may call any method.
 class Connections {
  public:
   // `files`: null for plain text.
@@ -81,13 +90,14 @@ class Connections {
 
 class GrpcDispatcherStub final : public DispatcherStub {
  public:
-  GrpcDispatcherStub(std::string address, std::string token_file, std::shared_ptr<TlsFiles> files)
-      : address_(std::move(address)),
-        token_file_(std::move(token_file)),
-        connections_(address_, std::move(files)) {}
+  GrpcDispatcherStub(std::vector<std::string> addresses, std::string token_file,
+                     const std::shared_ptr<TlsFiles>& files)
+      : DispatcherStub(std::move(addresses)), token_file_(std::move(token_file)) {
+    for (const std::string& its : this->addresses().all())
+      connections_.try_emplace(its, its, files);
+  }
   ~GrpcDispatcherStub() override { Stop(); }
 
-  const std::string& address() const override { return address_; }
   void Stop() override { stop_.request_stop(); }
 
   absl::StatusOr<VersionRange> GetVersion(CallOptions options) override {
@@ -98,7 +108,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
     ASSIGN_OR_RETURN(const VersionRange theirs, FromWire(answer));
     if (theirs.max < ours.min || ours.max < theirs.min) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "version mismatch with the dispatcher at ", address_, ": it speaks control versions ",
+          "version mismatch with the dispatcher at ", address(), ": it speaks control versions ",
           theirs.min, " to ", theirs.max, ", this process ", ours.min, " to ", ours.max,
           "; run one release of penstock everywhere"));
     }
@@ -174,21 +184,25 @@ class GrpcDispatcherStub final : public DispatcherStub {
     return FromWire(answer);
   }
 
-  std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) override {
-    return Open<ClientStreamOfClient, ClientUp, wire::ClientUp>("ClientSession", events);
+  std::unique_ptr<ClientSession> OpenClientSession(const std::string& address,
+                                                   ClientSessionEvents* events) override {
+    return Open<ClientStreamOfClient, ClientUp, wire::ClientUp>(address, "ClientSession", events);
   }
 
-  std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) override {
-    return Open<ClientStreamOfWorker, WorkerUp, wire::WorkerUp>("WorkerSession", events);
+  std::unique_ptr<WorkerSession> OpenWorkerSession(const std::string& address,
+                                                   WorkerSessionEvents* events) override {
+    return Open<ClientStreamOfWorker, WorkerUp, wire::WorkerUp>(address, "WorkerSession", events);
   }
 
  private:
   template <class Stream, class Up, class WireUp, class Events>
-  std::unique_ptr<Session<Up>> Open(const char* method, Events* events) {
+  std::unique_ptr<Session<Up>> Open(const std::string& address, const char* method,
+                                    Events* events) {
     return std::make_unique<StreamSession<Stream, Up>>(
         Stream::Open(events, [&](grpc::ClientContext* context, auto* reactor) {
           const absl::Status status = AddToken(context);
-          grpc::TemplatedGenericStub<WireUp, grpc::ByteBuffer>(connections_.Latest()->channel)
+          grpc::TemplatedGenericStub<WireUp, grpc::ByteBuffer>(
+              connections_.at(address).Latest()->channel)
               .PrepareBidiStreamingCall(
                   context, absl::StrCat("/", wire::Dispatcher::service_full_name(), "/", method),
                   {}, reactor);
@@ -228,23 +242,23 @@ class GrpcDispatcherStub final : public DispatcherStub {
                               const CallOptions& options) {
     Answer answer;
     const absl::Status status =
-        Retry(address_, options, stop_.get_token(),
-              [&](absl::Duration left, const std::stop_token& stop) -> absl::Status {
+        Retry(addresses(), options, stop_.get_token(),
+              [&](const std::string& its, absl::Duration left,
+                  const std::stop_token& stop) -> absl::Status {
                 answer.Clear();
                 grpc::ClientContext context;
                 RETURN_IF_ERROR(AddToken(&context));
                 context.set_deadline(absl::ToChronoTime(WallTime() + left));
                 std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-                const std::shared_ptr<const Connection> connection = connections_.Latest();
+                const std::shared_ptr<const Connection> connection = connections_.at(its).Latest();
                 return FromGrpc(((*connection->stub).*method)(&context, request, &answer));
               });
     if (!status.ok()) return status;
     return answer;
   }
 
-  const std::string address_;
-  const std::string token_file_;  // empty: none
-  Connections connections_;
+  const std::string token_file_;                    // empty: none
+  std::map<std::string, Connections> connections_;  // by address; constant after construction
   DatasetFetcher datasets_;
   std::stop_source stop_;
   Mutex mu_;
@@ -256,25 +270,27 @@ class GrpcDispatcherStub final : public DispatcherStub {
 absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service,
                                                                      const TlsConfig& tls) {
   ASSIGN_OR_RETURN(Target target, ParseTarget(service));
-  if (const MakeStub make = FindScheme(target.protocol)) return make(target.address);
+  if (const MakeStub make = FindScheme(target.protocol)) return make(std::move(target.addresses));
+  const std::string grpcs = absl::StrCat("\"grpcs://", absl::StrJoin(target.addresses, ","), "\"");
   std::shared_ptr<TlsFiles> files;
   if (target.tls()) {
     ASSIGN_OR_RETURN(files, TlsFiles::Open(tls));
   } else if (!tls.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TLS is configured, but the service \"", std::string(service),
-                     "\" is reached in plain text; give \"grpcs://", target.address, "\""));
+    return absl::InvalidArgumentError(absl::StrCat("TLS is configured, but the service \"",
+                                                   std::string(service),
+                                                   "\" is reached in plain text; give ", grpcs));
   }
-  if (!tls.token_file.empty() && !target.tls() && !IsLoopback(HostOf(target.address))) {
+  const bool on_loopback =
+      std::all_of(target.addresses.begin(), target.addresses.end(),
+                  [](const std::string& address) { return IsLoopback(HostOf(address)); });
+  if (!tls.token_file.empty() && !target.tls() && !on_loopback) {
     return absl::InvalidArgumentError(absl::StrCat(
         "token_file is set, but the service \"", std::string(service),
-        "\" is reached in plain text, so that others could read the token on the way; give "
-        "\"grpcs://",
-        target.address, "\", or leave token_file out"));
+        "\" is reached in plain text, so that others could read the token on the way; give ", grpcs,
+        ", or leave token_file out"));
   }
   PrepareGrpc();
-  return std::make_unique<GrpcDispatcherStub>(std::move(target.address), tls.token_file,
-                                              std::move(files));
+  return std::make_unique<GrpcDispatcherStub>(std::move(target.addresses), tls.token_file, files);
 }
 
 }  // namespace penstock::control

@@ -15,16 +15,20 @@ absl::StatusOr<DispatcherStatus> DispatcherStub::GetStatus(const CallOptions& op
 
 absl::StatusOr<std::unique_ptr<ReconnectingClientSession>> DispatcherStub::KeepClientSession(
     ReconnectingClientEvents* events, ReconnectOptions options) {
-  options.address = address();
   return KeepOpen<ClientUp, ClientDown>(
-      [this](ClientSessionEvents* stream) { return OpenClientSession(stream); }, events, options);
+      [this](const std::string& address, ClientSessionEvents* stream) {
+        return OpenClientSession(address, stream);
+      },
+      addresses_, events, options);
 }
 
 absl::StatusOr<std::unique_ptr<ReconnectingWorkerSession>> DispatcherStub::KeepWorkerSession(
     ReconnectingWorkerEvents* events, ReconnectOptions options) {
-  options.address = address();
   return KeepOpen<WorkerUp, WorkerDown>(
-      [this](WorkerSessionEvents* stream) { return OpenWorkerSession(stream); }, events, options);
+      [this](const std::string& address, WorkerSessionEvents* stream) {
+        return OpenWorkerSession(address, stream);
+      },
+      addresses_, events, options);
 }
 
 }  // namespace penstock::control

@@ -6,6 +6,8 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -15,6 +17,7 @@
 #include "control/protocol/requests.h"
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/worker_messages.h"
+#include "control/stub/addresses.h"
 #include "control/stub/session.h"
 #include "penstock/tls.h"
 
@@ -37,18 +40,21 @@ using ReconnectingWorkerSession = ReconnectingSession<WorkerUp, WorkerDown>;
 using ReconnectingClientEvents = ReconnectingEvents<ClientUp, ClientDown>;
 using ReconnectingWorkerEvents = ReconnectingEvents<WorkerUp, WorkerDown>;
 
-// Any thread may call any method. Calls wait for their answers. Errors are those of the dispatcher
-// itself, Unavailable "no dispatcher answers at <address> within <timeout>: <why>", or Cancelled.
+// Any thread may call any method. Calls wait for their answers. They go to the address that
+// answered last, and to the others if no leader answers there. Errors are those of the dispatcher
+// itself, Unavailable "no dispatcher answers at <addresses> within <timeout>: <why>", or Cancelled.
 class DispatcherStub {
  public:
-  // Makes a stub for "[grpc://]host:port", or "grpcs://host:port" with `tls`, or an address of a
-  // registered scheme (scheme.h). Does not connect yet. InvalidArgument if `tls` is set for a plain
+  // Makes a stub for a service (target.h): "[grpc://]host:port", "grpcs://host:port" with `tls`, or
+  // an address of a registered scheme (scheme.h); or several addresses after one protocol. Does not
+  // connect yet. InvalidArgument if `tls` is set for a plain
   // service or is not valid; NotFound for files that do not exist.
   static absl::StatusOr<std::unique_ptr<DispatcherStub>> Make(std::string_view service,
                                                               const TlsConfig& tls = {});
   virtual ~DispatcherStub() = default;
 
-  virtual const std::string& address() const = 0;  // "host:port"
+  const std::string& address() const { return addresses_.text(); }  // "host:port", or several
+  Addresses& addresses() { return addresses_; }
   // Ends all calls that wait, with Cancelled. Later calls fail at once. Sessions are not affected:
   // their owners stop them.
   virtual void Stop() = 0;
@@ -93,9 +99,19 @@ class DispatcherStub {
   absl::StatusOr<DispatcherStatus> GetStatus(const CallOptions& options,
                                              const StatusQuery& query = {});
 
-  // Open a stream. `events` must outlive the session. Prefer the two functions below.
-  virtual std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) = 0;
-  virtual std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) = 0;
+  // Open a stream to the dispatcher at `address`, which is one of addresses(). `events` must
+  // outlive the session. Prefer the two functions at the end.
+  virtual std::unique_ptr<ClientSession> OpenClientSession(const std::string& address,
+                                                           ClientSessionEvents* events) = 0;
+  virtual std::unique_ptr<WorkerSession> OpenWorkerSession(const std::string& address,
+                                                           WorkerSessionEvents* events) = 0;
+  // Do so at the address that answered last.
+  std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) {
+    return OpenClientSession(addresses_.all()[addresses_.first()], events);
+  }
+  std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) {
+    return OpenWorkerSession(addresses_.all()[addresses_.first()], events);
+  }
 
   // Open sessions that reconnect by themselves. The stub must outlive the sessions. Errors are
   // those of KeepOpen().
@@ -103,6 +119,12 @@ class DispatcherStub {
       ReconnectingClientEvents* events, ReconnectOptions options = {});
   absl::StatusOr<std::unique_ptr<ReconnectingWorkerSession>> KeepWorkerSession(
       ReconnectingWorkerEvents* events, ReconnectOptions options = {});
+
+ protected:
+  explicit DispatcherStub(std::vector<std::string> addresses) : addresses_(std::move(addresses)) {}
+
+ private:
+  Addresses addresses_;
 };
 
 }  // namespace penstock::control

@@ -29,6 +29,29 @@ bool IsRefusal(const WorkerDown& message) {
   return std::holds_alternative<WorkerRefused>(message);
 }
 
+// Returns the life of the dispatcher that welcomes or refuses the session; the default for other
+// messages, and for a refusal that does not say which dispatcher it is from.
+Life LifeOf(const ClientDown& message) {
+  if (const auto* welcome = std::get_if<Welcome>(&message)) return welcome->life;
+  const auto* error = std::get_if<SessionError>(&message);
+  return error == nullptr ? Life() : error->life.value_or(Life());
+}
+Life LifeOf(const WorkerDown& message) {
+  if (const auto* welcome = std::get_if<WorkerWelcome>(&message)) return welcome->life;
+  const auto* refused = std::get_if<WorkerRefused>(&message);
+  return refused == nullptr ? Life() : refused->life.value_or(Life());
+}
+
+// Returns the newest life of which the sender of the hello has heard.
+Life HeardIn(const ClientUp& message) {
+  const auto* hello = std::get_if<ClientHello>(&message);
+  return hello == nullptr ? Life() : hello->heard.life;
+}
+Life HeardIn(const WorkerUp& message) {
+  const auto* hello = std::get_if<WorkerHello>(&message);
+  return hello == nullptr ? Life() : hello->heard.life;
+}
+
 // Returns whether something between this process and the dispatcher may have ended the stream with
 // this status.
 bool IsBreak(const absl::Status& status) {
@@ -60,19 +83,22 @@ bool IsFinal(const absl::Status& status, bool refused) {
 template <class Up, class Down>
 class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
  public:
-  Keeper(OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events, ReconnectOptions options)
+  Keeper(OpenSession<Up, Down> open, Addresses& addresses, ReconnectingEvents<Up, Down>* events,
+         ReconnectOptions options)
       : open_(std::move(open)),
+        addresses_(addresses),
         events_(events),
         options_(std::move(options)),
         exhausted_(absl::ResourceExhaustedError(absl::StrCat(
-            "the session at ", options_.address, ": the process has no memory left for it"))),
+            "the session at ", addresses_.text(), ": the process has no memory left for it"))),
+        round_(addresses_),
         heard_(Clock::now()),
         backoff_(options_.first_backoff) {}
   ~Keeper() override { Stop(); }
 
   absl::Status Begin() {
-    ASSIGN_OR_RETURN(
-        thread_, StartThread(absl::StrCat("the session at ", options_.address), [this] { Run(); }));
+    ASSIGN_OR_RETURN(thread_, StartThread(absl::StrCat("the session at ", addresses_.text()),
+                                          [this] { Run(); }));
     return absl::OkStatus();
   }
 
@@ -101,6 +127,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   void OnMessage(Down message, uint64_t sequence) override {
     {
       MutexLock lock(mu_);
+      if (replaced_ || !IsOfLeader(message)) return;
       heard_ = Clock::now();
       refused_ |= IsRefusal(message);
     }
@@ -109,8 +136,23 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
 
   void OnClosed(const absl::Status& status) override {
     MutexLock lock(mu_);
-    closed_ = status;
+    if (!replaced_) closed_ = status;
     changed_.NotifyAll();
+  }
+
+  // Ends the stream if the message shows that its dispatcher has been replaced.
+  bool IsOfLeader(const Down& message) REQUIRES(mu_) {
+    const Life life = LifeOf(message);
+    if (life.id == 0) return true;
+    absl::Status accepted = addresses_.Accept(life);
+    replaced_ = !accepted.ok();
+    if (replaced_) {
+      closed_ = std::move(accepted);
+      changed_.NotifyAll();
+    } else {
+      round_.Answered();
+    }
+    return !replaced_;
   }
 
   void Run() {
@@ -135,6 +177,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
     const absl::Status silent =
         absl::UnavailableError("the connection is open, but the dispatcher is silent");
     absl::Status why = silent;
+    bool pauses = true;
     while (true) {
       const Clock::time_point opened = Clock::now();
       OpenOne();
@@ -145,6 +188,9 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
         if (closed.has_value()) {
           why =
               closed->ok() ? absl::UnavailableError("the stream ended without a reason") : *closed;
+          // The address of a stream that broke is tried once more: only the connection may be gone.
+          pauses = heard_ > opened || round_.Failed(why);
+          if (heard_ <= opened) why = absl::Status(why.code(), round_.Reasons());
         } else if (heard_ > opened) {
           why = silent;  // otherwise the last reason remains valid
         }
@@ -163,7 +209,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       if (OutOfReach()) return GivenUp(why);
       lock.unlock();
       events_->OnLost(why);
-      if (!Pause()) return absl::OkStatus();
+      if (pauses && !Pause()) return absl::OkStatus();
     }
   }
 
@@ -171,20 +217,21 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   absl::Status GivenUp(const absl::Status& why) const {
     const std::string timeout = absl::FormatDuration(options_.timeout);
     return absl::UnavailableError(absl::IsAborted(why)
-                                      ? absl::StrCat("the dispatcher at ", options_.address,
+                                      ? absl::StrCat("the dispatcher at ", addresses_.text(),
                                                      " could not begin the session within ",
                                                      timeout, ": ", why.message())
-                                      : absl::StrCat("no dispatcher answers at ", options_.address,
+                                      : absl::StrCat("no dispatcher answers at ", addresses_.text(),
                                                      " within ", timeout, ": ", why.message()));
   }
 
   // Sends the hello on the new stream, before any message from Send().
   void OpenOne() {
     Up hello = events_->Hello();
+    addresses_.Accept(HeardIn(hello)).IgnoreError();  // an older one is not noted
     MutexLock lock(mu_);
     closed_.reset();
-    refused_ = false;
-    session_ = open_(this);
+    refused_ = replaced_ = false;
+    session_ = open_(round_.address(), this);
     session_->Send(std::move(hello));
   }
 
@@ -211,6 +258,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   bool OutOfReach() const REQUIRES(mu_) { return Silence() >= options_.timeout; }
 
   const OpenSession<Up, Down> open_;
+  Addresses& addresses_;
   ReconnectingEvents<Up, Down>* const events_;
   const ReconnectOptions options_;
   const absl::Status exhausted_;  // made while there is memory
@@ -220,7 +268,9 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   std::unique_ptr<Session<Up>> session_ GUARDED_BY(mu_);
   std::optional<absl::Status> closed_ GUARDED_BY(mu_);  // of session_
   bool stopping_ GUARDED_BY(mu_) = false;
-  bool refused_ GUARDED_BY(mu_) = false;  // by the dispatcher, on this stream
+  bool refused_ GUARDED_BY(mu_) = false;   // by the dispatcher, on this stream
+  bool replaced_ GUARDED_BY(mu_) = false;  // the dispatcher of this stream leads no more
+  AddressRound round_ GUARDED_BY(mu_);
   Clock::time_point heard_ GUARDED_BY(mu_);
   absl::Duration backoff_ GUARDED_BY(mu_);
   Thread thread_;
@@ -230,15 +280,18 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
 
 template <class Up, class Down>
 absl::StatusOr<std::unique_ptr<ReconnectingSession<Up, Down>>> KeepOpen(
-    OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events, ReconnectOptions options) {
-  auto keeper = std::make_unique<Keeper<Up, Down>>(std::move(open), events, options);
+    OpenSession<Up, Down> open, Addresses& addresses, ReconnectingEvents<Up, Down>* events,
+    ReconnectOptions options) {
+  auto keeper = std::make_unique<Keeper<Up, Down>>(std::move(open), addresses, events, options);
   RETURN_IF_ERROR(keeper->Begin());
   return keeper;
 }
 
 template absl::StatusOr<std::unique_ptr<ReconnectingSession<ClientUp, ClientDown>>> KeepOpen(
-    OpenSession<ClientUp, ClientDown>, ReconnectingEvents<ClientUp, ClientDown>*, ReconnectOptions);
+    OpenSession<ClientUp, ClientDown>, Addresses&, ReconnectingEvents<ClientUp, ClientDown>*,
+    ReconnectOptions);
 template absl::StatusOr<std::unique_ptr<ReconnectingSession<WorkerUp, WorkerDown>>> KeepOpen(
-    OpenSession<WorkerUp, WorkerDown>, ReconnectingEvents<WorkerUp, WorkerDown>*, ReconnectOptions);
+    OpenSession<WorkerUp, WorkerDown>, Addresses&, ReconnectingEvents<WorkerUp, WorkerDown>*,
+    ReconnectOptions);
 
 }  // namespace penstock::control

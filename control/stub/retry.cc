@@ -23,9 +23,10 @@ bool IsWorthTryingAgain(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status Retry(
-    const std::string& address, const CallOptions& options, std::stop_token of_stub,
-    absl::FunctionRef<absl::Status(absl::Duration left, const std::stop_token& stop)> once) {
+absl::Status Retry(Addresses& addresses, const CallOptions& options, std::stop_token of_stub,
+                   absl::FunctionRef<absl::Status(const std::string& address, absl::Duration left,
+                                                  const std::stop_token& stop)>
+                       once) {
   std::stop_source stop;  // requested by the caller or by the stub's Stop()
   std::stop_callback by_caller(options.stop, [&stop] { stop.request_stop(); });
   std::stop_callback by_stub(std::move(of_stub), [&stop] { stop.request_stop(); });
@@ -33,22 +34,29 @@ absl::Status Retry(
   const absl::Time deadline = begun + options.timeout;
   absl::Duration pause = kFirstPause;
   WaitLines lines(StderrEventLog());
+  AddressRound round(addresses);
   std::string why = "there was no time to try";
   while (!stop.stop_requested() && BootTime() < deadline) {
-    const absl::Status status = once(deadline - BootTime(), stop.get_token());
-    if (!IsWorthTryingAgain(status)) return status;
-    why = std::string(status.message());
+    const absl::Status status = once(round.address(), deadline - BootTime(), stop.get_token());
+    if (!IsWorthTryingAgain(status)) {
+      round.Answered();
+      return status;
+    }
+    const bool pauses = round.Failed(status);
+    why = round.Reasons();
     lines.Waits(BootTime() - begun,
-                [&] { return absl::StrCat("the dispatcher at ", address, ": ", why); });
+                [&] { return absl::StrCat("the dispatcher at ", addresses.text(), ": ", why); });
+    if (!pauses) continue;
     Sleep(RandomBetween(0.5, 1.0) * std::min(pause, deadline - BootTime()), stop.get_token());
     pause = std::min(2 * pause, kMaxPause);
   }
   if (stop.stop_requested()) {
     return absl::CancelledError(
-        absl::StrCat("the call to the dispatcher at ", address, " was cancelled"));
+        absl::StrCat("the call to the dispatcher at ", addresses.text(), " was cancelled"));
   }
-  return absl::UnavailableError(absl::StrCat("no dispatcher answers at ", address, " within ",
-                                             absl::FormatDuration(options.timeout), ": ", why));
+  return absl::UnavailableError(absl::StrCat("no dispatcher answers at ", addresses.text(),
+                                             " within ", absl::FormatDuration(options.timeout),
+                                             ": ", why));
 }
 
 }  // namespace penstock::control

@@ -9,16 +9,18 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "control/stub/addresses.h"
 #include "control/stub/dispatcher_stub.h"
 
 namespace penstock::control {
 
-// Calls `once`, and calls it again, with jittered back-off, while it returns Unavailable, Aborted,
-// Cancelled or DeadlineExceeded. Any other status is final. `once` must return within `left`, and
-// at once when `stop` is requested, which `options` or `of_stub` may cause. Errors are those of
-// DispatcherStub.
-absl::Status Retry(
-    const std::string& address, const CallOptions& options, std::stop_token of_stub,
-    absl::FunctionRef<absl::Status(absl::Duration left, const std::stop_token& stop)> once);
+// Calls `once` for one address after another, and after each round of all addresses again with
+// jittered back-off, while it returns Unavailable, Aborted, Cancelled or DeadlineExceeded. Any
+// other status is final. `once` must return within `left`, and at once when `stop` is requested,
+// which `options` or `of_stub` may cause. Errors are those of DispatcherStub.
+absl::Status Retry(Addresses& addresses, const CallOptions& options, std::stop_token of_stub,
+                   absl::FunctionRef<absl::Status(const std::string& address, absl::Duration left,
+                                                  const std::stop_token& stop)>
+                       once);
 
 }  // namespace penstock::control

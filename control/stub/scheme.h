@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -13,9 +14,9 @@ namespace penstock::control {
 
 class DispatcherStub;
 
-// Makes a stub for "host:port".
-using MakeStub =
-    std::function<absl::StatusOr<std::unique_ptr<DispatcherStub>>(const std::string& address)>;
+// Makes a stub for the addresses of a service, "host:port" each.
+using MakeStub = std::function<absl::StatusOr<std::unique_ptr<DispatcherStub>>(
+    std::vector<std::string> addresses)>;
 
 // From now on, DispatcherStub::Make() calls `make` for services of this scheme, and uses no TLS;
 // nullptr: the scheme is unknown again. `scheme`: the text before "://"; not grpc or grpcs. Any

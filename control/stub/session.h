@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "control/stub/addresses.h"
 
 namespace penstock::control {
 
@@ -39,12 +40,13 @@ class Session {
   virtual void Stop() = 0;
 };
 
-// Opens a stream whose events go to `events`, which must outlive the session.
+// Opens a stream to the dispatcher at `address`. Its events go to `events`, which must outlive the
+// session.
 template <class Up, class Down>
-using OpenSession = std::function<std::unique_ptr<Session<Up>>(SessionEvents<Down>* events)>;
+using OpenSession = std::function<std::unique_ptr<Session<Up>>(const std::string& address,
+                                                               SessionEvents<Down>* events)>;
 
 struct ReconnectOptions {
-  std::string address = {};  // of the dispatcher, for messages
   // OnGivenUp is called after this time without a message from the dispatcher.
   absl::Duration timeout = absl::Seconds(60);
   absl::Duration first_backoff = absl::Milliseconds(20);
@@ -64,12 +66,17 @@ class ReconnectingEvents {
   // lost. After the dispatcher's welcome, repeat the messages that still need an answer.
   virtual void OnLost(const absl::Status& status) = 0;
   // The last event. `status` is never OK. It is the stream's status if the stream's end was final;
-  // Unavailable, with the dispatcher's address and the last reason, if the dispatcher was out of
-  // reach for `timeout`; or ResourceExhausted if the process has no memory for the stream.
+  // Unavailable, with the addresses and the last reason at each, if the dispatcher was out of reach
+  // for `timeout`; or ResourceExhausted if the process has no memory for the stream.
   virtual void OnGivenUp(const absl::Status& status) = 0;
 };
 
-// Keeps one stream open through breaks and dispatcher restarts. A stream is not opened again if the
+// Keeps one stream open through breaks and dispatcher restarts, and follows the leader from address
+// to address. If no leader answers at an address, the next one is tried at once, and OnLost is
+// called for each; a pause follows when all addresses have been tried. A dispatcher is no leader if
+// a newer one was heard of (Addresses::Accept): its welcome or refusal is dropped.
+//
+// A stream is not opened again if the
 // dispatcher itself refused it. Any other stream of a worker is opened again. A client's stream is
 // opened again if it ended with OK, Unavailable, Aborted, Cancelled, Unknown, Internal,
 // DeadlineExceeded, or with a code that a proxy may send (ResourceExhausted, PermissionDenied,
@@ -95,11 +102,11 @@ class ReconnectingSession {
   virtual void Stop() = 0;
 };
 
-// Starts a session. ResourceExhausted if the session's thread cannot be started; then no stream has
-// been opened.
+// Starts a session. `addresses` must outlive it. ResourceExhausted if the session's thread cannot
+// be started; then no stream has been opened.
 template <class Up, class Down>
 absl::StatusOr<std::unique_ptr<ReconnectingSession<Up, Down>>> KeepOpen(
-    OpenSession<Up, Down> open, ReconnectingEvents<Up, Down>* events,
+    OpenSession<Up, Down> open, Addresses& addresses, ReconnectingEvents<Up, Down>* events,
     ReconnectOptions options = {});
 
 }  // namespace penstock::control

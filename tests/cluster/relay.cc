@@ -245,7 +245,7 @@ class RelayServer final : public Relay, private grpc::CallbackGenericService {
 absl::StatusOr<std::unique_ptr<Relay>> Relay::Start(const std::string& service,
                                                     RelayOptions options) {
   ASSIGN_OR_RETURN(const control::Target target, control::ParseTarget(service));
-  auto relay = std::make_unique<RelayServer>(target.address, std::move(options));
+  auto relay = std::make_unique<RelayServer>(target.addresses.front(), std::move(options));
   RETURN_IF_ERROR(relay->Listen());
   return relay;
 }

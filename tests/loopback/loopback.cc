@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -258,10 +259,10 @@ class Awaited {
 
 class LoopbackStub final : public DispatcherStub {
  public:
-  explicit LoopbackStub(std::string address) : address_(std::move(address)) {}
+  explicit LoopbackStub(std::vector<std::string> addresses)
+      : DispatcherStub(std::move(addresses)) {}
   ~LoopbackStub() override { Stop(); }
 
-  const std::string& address() const override { return address_; }
   void Stop() override { stop_.request_stop(); }
 
   absl::StatusOr<VersionRange> GetVersion(CallOptions) override { return VersionRange(); }
@@ -311,12 +312,14 @@ class LoopbackStub final : public DispatcherStub {
     return Call<absl::StatusOr<DispatcherStatus>>(
         options, [&](Core& core, auto done) { core.GetStatus(request, done); });
   }
-  std::unique_ptr<ClientSession> OpenClientSession(ClientSessionEvents* events) override {
-    return std::make_unique<LoopbackSession<ClientUp, ClientDown, ClientPeer>>(address_, events,
+  std::unique_ptr<ClientSession> OpenClientSession(const std::string& address,
+                                                   ClientSessionEvents* events) override {
+    return std::make_unique<LoopbackSession<ClientUp, ClientDown, ClientPeer>>(address, events,
                                                                                &Core::OpenClient);
   }
-  std::unique_ptr<WorkerSession> OpenWorkerSession(WorkerSessionEvents* events) override {
-    return std::make_unique<LoopbackSession<WorkerUp, WorkerDown, WorkerPeer>>(address_, events,
+  std::unique_ptr<WorkerSession> OpenWorkerSession(const std::string& address,
+                                                   WorkerSessionEvents* events) override {
+    return std::make_unique<LoopbackSession<WorkerUp, WorkerDown, WorkerPeer>>(address, events,
                                                                                &Core::OpenWorker);
   }
 
@@ -326,9 +329,10 @@ class LoopbackStub final : public DispatcherStub {
   Answer Call(const CallOptions& options, Ask ask) {
     std::optional<Answer> answer;
     const absl::Status status =
-        Retry(address_, options, stop_.get_token(),
-              [&](absl::Duration left, const std::stop_token& stop) -> absl::Status {
-                const std::shared_ptr<Line> line = Lines::OfThisProcess().At(address_);
+        Retry(addresses(), options, stop_.get_token(),
+              [&](const std::string& its, absl::Duration left,
+                  const std::stop_token& stop) -> absl::Status {
+                const std::shared_ptr<Line> line = Lines::OfThisProcess().At(its);
                 if (line == nullptr || !line->Enter()) return Refused();
                 auto awaited = std::make_shared<Awaited<Answer>>();
                 ask(*line->core(), [awaited](Answer its) { awaited->Set(std::move(its)); });
@@ -345,7 +349,6 @@ class LoopbackStub final : public DispatcherStub {
     return *std::move(answer);
   }
 
-  const std::string address_;
   std::stop_source stop_;
 };
 
@@ -380,7 +383,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig
 absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service,
                                                                      const TlsConfig& /*tls*/) {
   ASSIGN_OR_RETURN(Target target, ParseTarget(service));
-  return std::make_unique<LoopbackStub>(std::move(target.address));
+  return std::make_unique<LoopbackStub>(std::move(target.addresses));
 }
 
 }  // namespace penstock::control

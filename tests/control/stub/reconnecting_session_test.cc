@@ -32,11 +32,16 @@ class HandNetworkOf {
     HandNetworkOf& network_;
   };
 
+  explicit HandNetworkOf(std::vector<std::string> addresses = {"head:5050"})
+      : addresses_(std::move(addresses)) {}
+
+  Addresses& addresses() { return addresses_; }
   OpenSession<Up, Down> Opener() {
-    return [this](SessionEvents<Down>* events) {
+    return [this](const std::string& address, SessionEvents<Down>* events) {
       auto stream = std::make_unique<Stream>(*this);
       std::lock_guard lock(mu_);
       streams_.push_back(events);
+      dialled_.push_back(address);
       changed_.notify_all();
       return stream;
     };
@@ -46,6 +51,11 @@ class HandNetworkOf {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return streams_.size() >= n; });
     return streams_[n - 1];
+  }
+  // Returns the address of stream number `n`, which has been opened.
+  std::string AddressOf(size_t n) {
+    std::lock_guard lock(mu_);
+    return dialled_[n - 1];
   }
   Up NextSent() {
     std::unique_lock lock(mu_);
@@ -62,9 +72,11 @@ class HandNetworkOf {
     changed_.notify_all();
   }
 
+  Addresses addresses_;
   std::mutex mu_;
   std::condition_variable changed_;
   std::vector<SessionEvents<Down>*> streams_;  // guarded by mu_
+  std::vector<std::string> dialled_;           // guarded by mu_
   std::deque<Up> sent_;                        // guarded by mu_
 };
 using HandNetwork = HandNetworkOf<ClientUp, ClientDown>;
@@ -104,7 +116,7 @@ constexpr absl::Duration kQuick = absl::Milliseconds(1);
 TEST(KeepOpen, SendsHelloOnEachStream) {
   HandNetwork network;
   Recorded events;
-  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
                                                 {.first_backoff = kQuick, .max_backoff = kQuick});
   SessionEvents<ClientDown>* first = network.WaitForStream(1);
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{1}));
@@ -122,7 +134,7 @@ TEST(KeepOpen, SendsHelloOnEachStream) {
 TEST(KeepOpen, AStreamThatIsBrokenOffIsOpenedAgain) {
   HandNetwork network;
   Recorded events;
-  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
                                                 {.first_backoff = kQuick, .max_backoff = kQuick});
   network.WaitForStream(1);
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{1}));
@@ -135,7 +147,7 @@ TEST(KeepOpen, AStreamThatIsBrokenOffIsOpenedAgain) {
 TEST(KeepOpen, ARefusalIsFinal) {
   HandNetwork network;
   Recorded events;
-  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events);
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events);
   network.WaitForStream(1)->OnClosed(absl::FailedPreconditionError("declared dead"));
   EXPECT_EQ(events.Wait(1), "given up: declared dead");
   (*session)->Send(ClientHeartbeat{1});  // is lost
@@ -144,7 +156,7 @@ TEST(KeepOpen, ARefusalIsFinal) {
 TEST(KeepOpen, AProxysErrorIsNotFinal) {
   HandNetwork network;
   Recorded events;
-  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
                                                 {.first_backoff = kQuick, .max_backoff = kQuick});
   network.WaitForStream(1)->OnClosed(absl::PermissionDeniedError("403 Forbidden"));
   EXPECT_EQ(events.Wait(1), "lost: 403 Forbidden");
@@ -158,11 +170,12 @@ TEST(KeepOpen, AProxysErrorIsNotFinal) {
 
 TEST(KeepOpen, MemoryThatRunsOutIsFinal) {
   Recorded events;
+  Addresses head({"head:5050"});
   const OpenSession<ClientUp, ClientDown> open =
-      [](SessionEvents<ClientDown>*) -> std::unique_ptr<Session<ClientUp>> {
+      [](const std::string&, SessionEvents<ClientDown>*) -> std::unique_ptr<Session<ClientUp>> {
     throw std::bad_alloc();
   };
-  auto session = KeepOpen<ClientUp, ClientDown>(open, &events, {.address = "head:5050"});
+  auto session = KeepOpen<ClientUp, ClientDown>(open, head, &events);
   EXPECT_EQ(events.Wait(1),
             "given up: the session at head:5050: the process has no memory left for it");
   (*session)->Send(ClientHeartbeat{1});  // is lost
@@ -182,10 +195,12 @@ class Exhausted final : public Session<ClientUp> {
 TEST(KeepOpen, AStreamForWhichMemoryRanOutIsStoppedFirst) {
   std::atomic<bool> stopped = false;
   Recorded events;
-  const OpenSession<ClientUp, ClientDown> open = [&](SessionEvents<ClientDown>*) {
+  Addresses head({"head:5050"});
+  const OpenSession<ClientUp, ClientDown> open = [&](const std::string&,
+                                                     SessionEvents<ClientDown>*) {
     return std::make_unique<Exhausted>(stopped);
   };
-  auto session = KeepOpen<ClientUp, ClientDown>(open, &events, {.address = "head:5050"});
+  auto session = KeepOpen<ClientUp, ClientDown>(open, head, &events);
   EXPECT_THAT(events.Wait(1), HasSubstr("no memory left"));
   EXPECT_TRUE(stopped);
 }
@@ -193,7 +208,7 @@ TEST(KeepOpen, AStreamForWhichMemoryRanOutIsStoppedFirst) {
 TEST(KeepOpen, AStreamThatEndsWithoutAReasonIsOpenedAgain) {
   HandNetwork network;
   Recorded events;
-  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), &events,
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
                                                 {.first_backoff = kQuick, .max_backoff = kQuick});
   network.WaitForStream(1)->OnClosed(absl::OkStatus());
   EXPECT_EQ(events.Wait(1), "lost: the stream ended without a reason");
@@ -205,7 +220,7 @@ TEST(KeepOpen, AStreamThatEndsWithoutAReasonIsOpenedAgain) {
 TEST(KeepOpen, OfAWorkerOnlyTheDispatchersRefusalIsFinal) {
   HandNetworkOf<WorkerUp, WorkerDown> network;
   RecordedOf<WorkerUp, WorkerDown, WorkerHeartbeat> events;
-  auto session = KeepOpen<WorkerUp, WorkerDown>(network.Opener(), &events,
+  auto session = KeepOpen<WorkerUp, WorkerDown>(network.Opener(), network.addresses(), &events,
                                                 {.first_backoff = kQuick, .max_backoff = kQuick});
   network.WaitForStream(1)->OnClosed(absl::OkStatus());
   network.WaitForStream(2)->OnClosed(absl::InvalidArgumentError("a run with a negative number"));
@@ -224,8 +239,8 @@ TEST(KeepOpen, PausesGrowWhereTheDispatcherEndsEachStreamThatItWelcomed) {
   Recorded events;
   constexpr absl::Duration kFirst = absl::Milliseconds(10);
   const absl::Time begun = absl::Now();
-  auto session =
-      KeepOpen<ClientUp, ClientDown>(network.Opener(), &events, {.first_backoff = kFirst});
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
+                                                {.first_backoff = kFirst});
   for (size_t n = 1; n <= 5; ++n) {
     SessionEvents<ClientDown>* stream = network.WaitForStream(n);
     stream->OnMessage(End{}, 0);
@@ -238,8 +253,8 @@ TEST(KeepOpen, PausesGrowWhereTheDispatcherEndsEachStreamThatItWelcomed) {
 TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {
   HandNetwork network;
   Recorded events;
-  auto session = KeepOpen<ClientUp, ClientDown>(
-      network.Opener(), &events, {.address = "head:5050", .timeout = absl::Nanoseconds(1)});
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
+                                                {.timeout = absl::Nanoseconds(1)});
   network.WaitForStream(1)->OnClosed(absl::UnavailableError("connection refused"));
   EXPECT_THAT(events.Wait(1), HasSubstr("no dispatcher answers at head:5050 within 1ns"));
 }
@@ -247,8 +262,8 @@ TEST(KeepOpen, OutOfReachForTooLongIsGivenUpWithTheReason) {
 TEST(KeepOpen, AnUnreadyDispatcherIsNotReportedAsUnreachable) {
   HandNetwork network;
   Recorded events;
-  auto session = KeepOpen<ClientUp, ClientDown>(
-      network.Opener(), &events, {.address = "head:5050", .timeout = absl::Seconds(1)});
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
+                                                {.timeout = absl::Seconds(1)});
   network.WaitForStream(1)->OnClosed(absl::AbortedError("the job waits for its first worker"));
   EXPECT_THAT(events.Wait(2),
               HasSubstr("the dispatcher at head:5050 could not begin the session within 1s: "
@@ -259,11 +274,117 @@ TEST(KeepOpen, StoppingNeedNotWaitForAPause) {
   HandNetwork network;
   Recorded events;
   auto session = KeepOpen<ClientUp, ClientDown>(
-      network.Opener(), &events,
+      network.Opener(), network.addresses(), &events,
       {.timeout = absl::Hours(2), .first_backoff = absl::Hours(1), .max_backoff = absl::Hours(1)});
   network.WaitForStream(1)->OnClosed(absl::UnavailableError("broke"));
   EXPECT_EQ(events.Wait(1), "lost: broke");
   (*session)->Stop();
+}
+
+// --- Several addresses ------------------------------------------------------------
+
+constexpr ReconnectOptions kNoPause = {
+    .timeout = absl::Hours(1), .first_backoff = absl::Hours(1), .max_backoff = absl::Hours(1)};
+
+Welcome WelcomeInTerm(uint64_t term) {
+  return {.life = {.journal = 7, .id = 100 + term, .term = Term(term)}};
+}
+
+// Says hello as a client that has heard of a term, 0: of none.
+class FollowedBy : public Recorded {
+ public:
+  explicit FollowedBy(uint64_t heard = 0) : heard_(heard) {}
+  ClientUp Hello() override {
+    return ClientHello{.state = std::nullopt,
+                       .heard = {heard_ == 0 ? Life() : WelcomeInTerm(heard_).life, 0}};
+  }
+
+ private:
+  const uint64_t heard_;
+};
+
+TEST(KeepOpen, TheNextAddressIsTriedWithoutAPause) {
+  HandNetwork network({"a:1", "b:1", "c:1"});
+  FollowedBy events;
+  auto session =
+      KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events, kNoPause);
+  network.WaitForStream(1)->OnClosed(absl::UnavailableError("refused"));
+  network.WaitForStream(2)->OnClosed(absl::UnavailableError("no such host"));
+  network.WaitForStream(3)->OnMessage(WelcomeInTerm(4), 0);
+  EXPECT_EQ(network.AddressOf(1), "a:1");
+  EXPECT_EQ(network.AddressOf(2), "b:1");
+  EXPECT_EQ(network.AddressOf(3), "c:1");
+  EXPECT_EQ(events.Wait(2), "lost: a:1: refused; b:1: no such host");
+  EXPECT_EQ(events.Wait(3), "message");
+  EXPECT_EQ(network.addresses().first(), 2u);
+}
+
+TEST(KeepOpen, AStreamThatBreaksIsOpenedAtTheSameAddressFirst) {
+  HandNetwork network({"a:1", "b:1"});
+  FollowedBy events;
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
+                                                {.first_backoff = kQuick, .max_backoff = kQuick});
+  network.WaitForStream(1)->OnClosed(absl::UnavailableError("refused"));
+  SessionEvents<ClientDown>* second = network.WaitForStream(2);
+  second->OnMessage(WelcomeInTerm(4), 0);
+  second->OnClosed(absl::UnavailableError("broke"));
+  network.WaitForStream(3)->OnClosed(absl::UnavailableError("refused"));
+  network.WaitForStream(4);
+  EXPECT_EQ(network.AddressOf(2), "b:1");
+  EXPECT_EQ(network.AddressOf(3), "b:1");
+  EXPECT_EQ(network.AddressOf(4), "a:1");
+}
+
+TEST(KeepOpen, AReplacedDispatcherIsNeitherFollowedNorBelieved) {
+  HandNetwork network({"a:1", "b:1"});
+  FollowedBy events(/*heard=*/5);
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events,
+                                                {.first_backoff = kQuick, .max_backoff = kQuick});
+  SessionEvents<ClientDown>* welcomed = network.WaitForStream(1);
+  welcomed->OnMessage(WelcomeInTerm(4), 0);
+  welcomed->OnMessage(End{}, 0);
+  welcomed->OnClosed(absl::FailedPreconditionError("said by the old one"));
+  EXPECT_THAT(events.Wait(1), HasSubstr("lost: a:1: the dispatcher is in term 4, but another one "
+                                        "leads since term 5"));
+  network.WaitForStream(2)->OnClosed(absl::UnavailableError("refused"));
+  SessionEvents<ClientDown>* refused = network.WaitForStream(3);
+  EXPECT_EQ(network.AddressOf(3), "a:1");
+  refused->OnMessage(SessionError{absl::NotFoundError("no such job"), WelcomeInTerm(4).life}, 0);
+  refused->OnClosed(absl::NotFoundError("no such job"));
+  SessionEvents<ClientDown>* leader = network.WaitForStream(4);
+  EXPECT_EQ(network.AddressOf(4), "b:1");
+  leader->OnMessage(WelcomeInTerm(6), 0);
+  EXPECT_EQ(events.Wait(4), "message") << "and nothing of the old dispatcher before";
+}
+
+TEST(KeepOpen, TheLeadersRefusalIsFinal) {
+  HandNetwork network({"a:1", "b:1"});
+  FollowedBy events(/*heard=*/5);
+  auto session = KeepOpen<ClientUp, ClientDown>(network.Opener(), network.addresses(), &events);
+  SessionEvents<ClientDown>* stream = network.WaitForStream(1);
+  stream->OnMessage(SessionError{absl::CancelledError("cancelled"), WelcomeInTerm(6).life}, 0);
+  stream->OnClosed(absl::CancelledError("cancelled"));
+  EXPECT_EQ(events.Wait(2), "given up: cancelled");
+}
+
+// A worker that heard of a newer dispatcher must not end because of the old one.
+TEST(KeepOpen, OfAWorkerTooAReplacedDispatchersRefusalIsDropped) {
+  HandNetworkOf<WorkerUp, WorkerDown> network({"a:1", "b:1"});
+  RecordedOf<WorkerUp, WorkerDown, WorkerHeartbeat> events;
+  auto session = KeepOpen<WorkerUp, WorkerDown>(network.Opener(), network.addresses(), &events,
+                                                {.first_backoff = kQuick, .max_backoff = kQuick});
+  SessionEvents<WorkerDown>* first = network.WaitForStream(1);
+  first->OnMessage(WorkerWelcome{WelcomeInTerm(5).life}, 0);
+  first->OnClosed(absl::UnavailableError("broke"));
+  network.WaitForStream(2)->OnClosed(absl::UnavailableError("refused"));
+  SessionEvents<WorkerDown>* old = network.WaitForStream(3);
+  EXPECT_EQ(network.AddressOf(3), "b:1");
+  old->OnMessage(WorkerRefused{absl::FailedPreconditionError("older"), WelcomeInTerm(4).life}, 0);
+  old->OnClosed(absl::FailedPreconditionError("older"));
+  network.WaitForStream(4);
+  EXPECT_EQ(events.Wait(1), "message");
+  EXPECT_EQ(events.Wait(2), "lost: broke");
+  EXPECT_THAT(events.Wait(4), HasSubstr("in term 4"));
 }
 
 }  // namespace

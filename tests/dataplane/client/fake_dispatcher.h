@@ -21,7 +21,7 @@ namespace penstock::client {
 
 class FakeDispatcher final : public control::DispatcherStub {
  public:
-  FakeDispatcher() : thread_([this] { Run(); }) {}
+  FakeDispatcher() : DispatcherStub({"fake:1"}), thread_([this] { Run(); }) {}
   ~FakeDispatcher() override {
     {
       std::lock_guard lock(mu_);
@@ -78,7 +78,6 @@ class FakeDispatcher final : public control::DispatcherStub {
 
   // --- DispatcherStub ------------------------------------------------------------
 
-  const std::string& address() const override { return address_; }
   void Stop() override {}
   absl::StatusOr<control::VersionRange> GetVersion(control::CallOptions) override {
     return control::VersionRange();
@@ -111,13 +110,13 @@ class FakeDispatcher final : public control::DispatcherStub {
     return No();
   }
   std::unique_ptr<control::ClientSession> OpenClientSession(
-      control::ClientSessionEvents* events) override {
+      const std::string& /*address*/, control::ClientSessionEvents* events) override {
     std::lock_guard lock(mu_);
     events_ = events;
     return std::make_unique<Stream>(*this, events);
   }
   std::unique_ptr<control::WorkerSession> OpenWorkerSession(
-      control::WorkerSessionEvents*) override {
+      const std::string& /*address*/, control::WorkerSessionEvents*) override {
     return nullptr;
   }
 
@@ -187,7 +186,6 @@ class FakeDispatcher final : public control::DispatcherStub {
     }
   }
 
-  const std::string address_ = "fake:1";
   std::mutex mu_;
   std::condition_variable changed_;
   bool stopping_ = false;

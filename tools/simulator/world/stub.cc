@@ -127,17 +127,18 @@ absl::StatusOr<WireAnswer> SimStub::Call(const std::string& method, const WireRe
                                          const CallOptions& options) {
   const std::string bytes = request.SerializeAsString();
   WireAnswer answer;
-  RETURN_IF_ERROR(
-      control::Retry(address_, options, stop_.get_token(),
-                     [&](absl::Duration left, const std::stop_token& stop) -> absl::Status {
-                       const auto answering = std::make_shared<Answering>();
-                       const auto connection = network_.Connect(address_, answering);
-                       connection->Send(method);
-                       connection->Send(bytes);
-                       ASSIGN_OR_RETURN(const std::string got, answering->Wait(left, stop));
-                       ASSIGN_OR_RETURN(answer, ParseBytes<WireAnswer>(got));
-                       return absl::OkStatus();
-                     }));
+  RETURN_IF_ERROR(control::Retry(addresses(), options, stop_.get_token(),
+                                 [&](const std::string& its, absl::Duration left,
+                                     const std::stop_token& stop) -> absl::Status {
+                                   const auto answering = std::make_shared<Answering>();
+                                   const auto connection = network_.Connect(its, answering);
+                                   connection->Send(method);
+                                   connection->Send(bytes);
+                                   ASSIGN_OR_RETURN(const std::string got,
+                                                    answering->Wait(left, stop));
+                                   ASSIGN_OR_RETURN(answer, ParseBytes<WireAnswer>(got));
+                                   return absl::OkStatus();
+                                 }));
   return answer;
 }
 
@@ -212,9 +213,9 @@ absl::StatusOr<control::DispatcherStatus> SimStub::GetStatusPage(
 }
 
 std::unique_ptr<control::ClientSession> SimStub::OpenClientSession(
-    control::ClientSessionEvents* events) {
+    const std::string& address, control::ClientSessionEvents* events) {
   return OpenStream<control::ClientUp, control::ClientDown, wire::ClientUp, wire::ClientDown>(
-      network_, address_, "ClientSession", events,
+      network_, address, "ClientSession", events,
       [on_hello = on_hello_](const control::ClientUp& message) {
         const auto* hello = std::get_if<control::ClientHello>(&message);
         if (hello != nullptr) on_hello(hello->client);
@@ -222,14 +223,14 @@ std::unique_ptr<control::ClientSession> SimStub::OpenClientSession(
 }
 
 std::unique_ptr<control::WorkerSession> SimStub::OpenWorkerSession(
-    control::WorkerSessionEvents* events) {
+    const std::string& address, control::WorkerSessionEvents* events) {
   return OpenStream<control::WorkerUp, control::WorkerDown, wire::WorkerUp, wire::WorkerDown>(
-      network_, address_, "WorkerSession", events, [](const control::WorkerUp&) {});
+      network_, address, "WorkerSession", events, [](const control::WorkerUp&) {});
 }
 
 SimScheme::SimScheme(Network& network, OnHello on_hello) {
-  control::RegisterScheme("sim", [&network, on_hello](const std::string& address) {
-    return std::make_unique<SimStub>(network, address, on_hello);
+  control::RegisterScheme("sim", [&network, on_hello](std::vector<std::string> addresses) {
+    return std::make_unique<SimStub>(network, std::move(addresses), on_hello);
   });
 }
 

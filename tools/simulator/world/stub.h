@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "control/stub/dispatcher_stub.h"
 #include "penstock/ids.h"
@@ -22,13 +23,12 @@ using OnHello = std::function<void(ClientId client)>;
 // over gRPC are.
 class SimStub final : public control::DispatcherStub {
  public:
-  // `address`: "host:port". `network` must outlive the stub and its sessions.
+  // `addresses`: "host:port" each. `network` must outlive the stub and its sessions.
   SimStub(
-      Network& network, std::string address, OnHello on_hello = [](ClientId) {})
-      : network_(network), address_(std::move(address)), on_hello_(std::move(on_hello)) {}
+      Network& network, std::vector<std::string> addresses, OnHello on_hello = [](ClientId) {})
+      : DispatcherStub(std::move(addresses)), network_(network), on_hello_(std::move(on_hello)) {}
   ~SimStub() override { Stop(); }
 
-  const std::string& address() const override { return address_; }
   void Stop() override { stop_.request_stop(); }
 
   absl::StatusOr<control::VersionRange> GetVersion(control::CallOptions options) override;
@@ -51,9 +51,9 @@ class SimStub final : public control::DispatcherStub {
                                                           control::CallOptions options) override;
 
   std::unique_ptr<control::ClientSession> OpenClientSession(
-      control::ClientSessionEvents* events) override;
+      const std::string& address, control::ClientSessionEvents* events) override;
   std::unique_ptr<control::WorkerSession> OpenWorkerSession(
-      control::WorkerSessionEvents* events) override;
+      const std::string& address, control::WorkerSessionEvents* events) override;
 
  private:
   // Calls the method, again if need be, and returns its answer.
@@ -65,7 +65,6 @@ class SimStub final : public control::DispatcherStub {
   auto Ask(const std::string& method, const Request& request, const control::CallOptions& options);
 
   Network& network_;
-  const std::string address_;
   const OnHello on_hello_;
   std::stop_source stop_;
 };
