@@ -13,7 +13,8 @@
 namespace penstock {
 
 inline constexpr char kDispatcherAddressHelp[] =
-    "Address of the dispatcher: [grpc://]host:port or grpcs://host:port.";
+    "Address of the dispatcher: [grpc://]host:port or grpcs://host:port; several after one "
+    "protocol, grpc://a:5050,b:5050, if the dispatcher may come back at another address.";
 
 // Return the rows of the table. The rows write to `config`, which must outlive them.
 std::vector<Setting> SettingsOf(DispatcherConfig& config);

@@ -154,7 +154,8 @@ struct JobQuota {
 struct DistributeOptions {
   ShardingPolicy processing_mode = ShardingPolicy::kOff;
   // "[protocol://]address"; the only control protocol is "grpc". The target() of a DispatchServer
-  // in this process is valid too.
+  // in this process is valid too. Several addresses of one service, "grpc://a:5050,b:5050": the
+  // reader follows the dispatcher that leads.
   std::string service;
   // Readers that give the same name share one job: each element goes to one of them. Empty: this
   // iterator has its own job.

@@ -104,7 +104,9 @@ class DispatchServer {
 };
 
 struct WorkerConfig {
-  std::string dispatcher_address;  // required: "[grpc://]host:port" or "grpcs://host:port"
+  // Required: "[grpc://]host:port" or "grpcs://host:port"; several addresses of one service after
+  // one protocol, "grpc://a:5050,b:5050". The worker follows the dispatcher that leads.
+  std::string dispatcher_address;
   std::string host = "localhost";
   int port = 0;
   // Announced to clients, with the bound port in place of "%port%". Empty: host:port.

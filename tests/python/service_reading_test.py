@@ -134,6 +134,14 @@ class Reading(unittest.TestCase):
             )
             self.assertEqual([int(x) for x in dataset], [0, 1, 2])
 
+    def test_a_service_with_several_addresses(self):
+        with Cluster() as cluster:
+            for addresses in f"localhost:1,{cluster.dispatcher._address}", f"{cluster.dispatcher._address},localhost:1":
+                dataset = ps.Dataset.range(3).apply(service.distribute("parallel_epochs", f"grpc://{addresses}"))
+                self.assertEqual([int(x) for x in dataset], [0, 1, 2])
+        with self.assertRaisesRegex(ValueError, "names a:1 twice"):
+            ps.Dataset.range(3).apply(service.distribute("parallel_epochs", "grpc://a:1,a:1"))
+
 
 class Leaving(unittest.TestCase):
     """A reader leaves a job that others read on, with each kind of nodes after distribute()."""

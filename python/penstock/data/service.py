@@ -64,7 +64,8 @@ def distribute(
     """For `Dataset.apply`. Nodes before it run on the workers of `service`, and nodes after it in this process.
 
     processing_mode: a ShardingPolicy, or "parallel_epochs" (every worker reads everything) or "distributed_epoch"
-    (each element once). service: "grpc://host:port". job_name: readers with the same name share one pass.
+    (each element once). service: "grpc://host:port", or several addresses, "grpc://a:5050,b:5050". job_name: readers
+    with the same name share one pass.
     consumer_index and num_consumers: coordinated reads. compression: "AUTO", "SNAPPY", "LZ4" or None.
     """
     options = _options(
