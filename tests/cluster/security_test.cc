@@ -98,6 +98,24 @@ TEST_F(SecureCluster, AClientThatTrustsAnotherAuthorityRefusesTheCluster) {
   EXPECT_FALSE(DialWorker(WorkerAddress(), other).ok());
 }
 
+// The dispatcher's certificate is for localhost and 127.0.0.1.
+TEST_F(SecureCluster, AWrongNameIsNotHiddenByTheNextAddress) {
+  auto dispatcher = DispatchServer::Start({.host = "0.0.0.0", .tls = OurProcess()});
+  ASSERT_TRUE(dispatcher.ok()) << dispatcher.status();
+  const std::string wrong = absl::StrCat("127.0.0.2:", (*dispatcher)->port());
+  const std::string right = absl::StrCat("localhost:", (*dispatcher)->port());
+  const TlsConfig client = {.ca = Ours().ca()};
+  const absl::Status refused =
+      AskDispatcher(absl::StrCat("grpcs://", wrong, ",", right), client, absl::Seconds(2));
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              testing::ContainsRegex(
+                  absl::StrCat(": ", wrong, ": .*Peer name 127.0.0.2 is not in peer certificate")));
+  const absl::Status met =
+      AskDispatcher(absl::StrCat("grpcs://", right, ",", wrong), client, kLongTimeout);
+  EXPECT_TRUE(met.ok()) << met;
+}
+
 TEST_F(SecureCluster, WithMutualTlsUnauthenticatedPeersReachNothing) {
   Start(Mutual());
   EXPECT_TRUE(AskDispatcher(dispatcher_->target(), OurProcess(), kLongTimeout).ok());
