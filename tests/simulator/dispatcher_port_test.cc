@@ -114,6 +114,23 @@ class DispatcherPortTest : public ::testing::Test {
       control::DispatcherStub::Make("sim://head:1").value();
 };
 
+// In simulated time.
+TEST_F(DispatcherPortTest, IsFoundWithinASecondBehindAddressesAtWhichNobodyListens) {
+  OpenPort();
+  const auto stub = control::DispatcherStub::Make("sim://b:1,c:1,d:1,head:1").value();
+  AtPeer([&] {
+    const absl::Time begun = BootTime();
+    EXPECT_TRUE(stub->GetVersion({}).ok());
+    EXPECT_LT(BootTime() - begun, absl::Seconds(1));
+  });
+  port_.reset();
+  AtPeer([&] {
+    const absl::Status none = stub->GetVersion({.timeout = absl::Seconds(1)}).status();
+    EXPECT_THAT(std::string(none.message()),
+                HasSubstr("no dispatcher answers at b:1,c:1,d:1,head:1 within 1s: b:1: "));
+  });
+}
+
 TEST_F(DispatcherPortTest, AnswersCalls) {
   OpenPort();
   AtPeer([&] {
