@@ -37,7 +37,7 @@ absl::StatusOr<GetDatasetAnswer> DatasetFetcher::Fetch(std::string_view id, uint
   request.mutable_piece();  // an older dispatcher ignores it, and answers with the whole dataset
   ASSIGN_OR_RETURN(const wire::GetDatasetAnswer list, ask(request));
   if (list.parts().empty()) return FromWire(list);
-  if (list.parts_size() != std::size(kParts)) {
+  if (list.parts_size() != std::ssize(kParts)) {
     return absl::FailedPreconditionError(
         absl::StrCat("dataset ", list.dataset_id(), " has ", list.parts_size(),
                      " parts; run the same release as the dispatcher"));
