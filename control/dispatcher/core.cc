@@ -22,8 +22,8 @@ Core::Core(CoreOptions options, std::unique_ptr<Journal> journal)
       journal_(std::move(journal)),
       shared_{options_, durable_},
       liveness_(shared_),
-      lives_(shared_),
       links_(shared_, liveness_),
+      lives_(shared_),
       consumers_(shared_, liveness_),
       membership_(shared_),
       placer_(shared_, links_),
@@ -86,7 +86,7 @@ absl::Status Core::Recover() {
   shared_.sequence = recovered.last_sequence();
   shared_.since_snapshot.records = recovered.records.size();
   shared_.snapshots.Begin(shared_.state);
-  durable_ = shared_.sequence;
+  durable_ = recovered.last_sequence();
   ASSIGN_OR_RETURN(shared_.tokens, options_.job_tokens(shared_.state.NeededKey()));
   FailPoint("in_recovery");
 
@@ -227,32 +227,41 @@ std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerStreamWriter>
 void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
   const Arriving arriving(peer->arriving);
   if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
-    return OnHeartbeat(peer, std::move(*beat));
+    return OnHeartbeat(peer, *beat);
   }
   Transaction txn(*this, peer->caller);
   sessions_.OnMessage(txn, peer, message);
 }
 
-void Core::OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat heartbeat) {
-  const uint64_t counter = heartbeat.counter;
-  SessionManager::Beat beat;
-  {
-    MutexLock lock(mu_);
-    if (!peer->iteration) return;
-    beat = sessions_.OnHeartbeat(*peer, std::move(heartbeat));
-  }
-  if (!beat.slowed.empty()) {
+// Takes the lock only for the marks of a consumer, and for an answer that waits for a new record.
+// By then the lease is renewed.
+void Core::OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, const ClientHeartbeat& heartbeat) {
+  HeartbeatSession& session = peer->heartbeats;
+  const auto renewal = liveness_.OnHeartbeat(session, heartbeat.counter);
+  if (!renewal.has_value()) return;
+  const absl::Time now = options_.now();
+  links_.Heard(session.key, session.stream, heartbeat, now);
+  scaling_.OnClientSteps(session.job, session.key.second, session.incarnation, heartbeat.steps,
+                         now);
+  if (!peer->at_quota.exchange(heartbeat.at_quota) && heartbeat.at_quota) {
     options_.events->Write(
-        {"quota_reached", {{"job", beat.slowed}, {"bound", "max_bytes_in_flight"}}});
+        {"quota_reached", {{"job", session.job_name}, {"bound", "max_bytes_in_flight"}}});
   }
-  if (beat.back || beat.torn_in) {
-    Transaction txn(*this);
-    txn.Guard([&]() REQUIRES(mu_) { sessions_.OnConsumerBeat(txn, *peer, beat); });
+  if (session.consumer >= 0) {
+    SessionManager::ConsumerNews news;
+    {
+      MutexLock lock(mu_);
+      news = sessions_.OnConsumerBeat(*peer, heartbeat.marks);
+    }
+    if (news.back || news.torn_in) {
+      Transaction txn(*this);
+      txn.Guard([&]() REQUIRES(mu_) { sessions_.OnConsumerNews(txn, *peer, news); });
+    }
   }
   CountHeartbeat();
-  if (!beat.due) return peer->writer->Send(ClientHeartbeatAnswer{beat.renewed}, 0);
+  if (!renewal->due) return peer->writer->Send(ClientHeartbeatAnswer{renewal->counter}, 0);
   Transaction txn(*this);
-  sessions_.AnswerHeartbeat(txn, *peer, counter);
+  sessions_.AnswerHeartbeat(txn, *peer, heartbeat.counter);
 }
 
 void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) {
@@ -302,7 +311,7 @@ void Core::BeginToLeave() {
 void Core::Sweep() {
   Transaction txn(*this);
   const absl::Time now = options_.now();
-  if (liveness_.NoteSweep(txn, transactions_.ends, now)) links_.OnStall();
+  if (liveness_.NoteSweep(txn, transactions_.ends, now)) links_.OnStall(now);
   txn.Guard([&]() REQUIRES(mu_) { consumers_.SuspectSilent(txn, now); });
   txn.Guard([&]() REQUIRES(mu_) {
     workers_.Expire(txn, now);

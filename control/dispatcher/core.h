@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dispatcher without a network: it takes requests and streams, answers the requests, and sends
-// messages on the streams. Under its one lock it checks an event, decides (control/protocol,
+// messages on the streams. Under its lock it checks an event, decides (control/protocol,
 // control/policy), applies the changes and appends them to the journal. Messages leave in the order
 // of the decisions, each as soon as the record that it depends on is durable. Under the lock, the
 // core does no I/O, never waits, and reads no clock but CoreOptions::now.
 //
 // Each event is one Transaction (transaction.h). The core's parts handle the event. Each part has
-// one subject, and no lock of its own.
+// one subject. The parts that a client's heartbeat needs have locks of their own, so that a
+// heartbeat does not wait for an event. These locks are taken after the core's, and no other lock
+// is taken under them.
 #pragma once
 
 #include <atomic>
@@ -40,8 +42,9 @@
 
 namespace penstock::control {
 
-// The dispatcher's state and its handling of events. Any thread may call any method. Callbacks run
-// in order and one at a time, on the journal's thread or inside a call. They must not block.
+// The dispatcher's state and its handling of events. Any thread may call any method, but the
+// messages of one stream, and its end, come one at a time. Callbacks run in order and one at a
+// time, on the journal's thread or inside a call. They must not block.
 class Core {
  public:
   template <class Answer>
@@ -124,7 +127,7 @@ class Core {
   absl::Status Recover() REQUIRES(mu_);
   void OnDurable(absl::StatusOr<uint64_t> sequence);
   void Deliver();
-  void OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat heartbeat);
+  void OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, const ClientHeartbeat& heartbeat);
 
   const CoreOptions options_;
   std::unique_ptr<Journal> journal_;  // constant until the end
@@ -134,10 +137,10 @@ class Core {
   SharedState shared_ GUARDED_BY(mu_);
   Replies replies_ GUARDED_BY(mu_);
   // The parts. If a part uses other parts, these are passed to its constructor or its methods.
-  Scaling scaling_ GUARDED_BY(mu_);
-  Liveness liveness_ GUARDED_BY(mu_);
+  Scaling scaling_;    // thread-safe
+  Liveness liveness_;  // thread-safe
+  LinkMonitor links_;  // thread-safe
   Lives lives_ GUARDED_BY(mu_);
-  LinkMonitor links_ GUARDED_BY(mu_);
   ConsumerMonitor consumers_ GUARDED_BY(mu_);
   MembershipSender membership_ GUARDED_BY(mu_);
   PartitionPlacer placer_ GUARDED_BY(mu_);

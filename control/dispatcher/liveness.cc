@@ -8,6 +8,7 @@
 namespace penstock::control {
 
 void Liveness::Begin() {
+  MutexLock lock(mu_);
   const absl::Time now = shared_.options.now();
   absl::Duration longest;
   for (const BegunLife& life : shared_.state.lives) longest = std::max(longest, life.lease);
@@ -27,14 +28,58 @@ void Liveness::Begin() {
   }
 }
 
-void Liveness::Joined(const SessionKey& key) {
-  clients_.Heard(key, shared_.options.now());
-  NoteHello(clients_to_come_.erase(key) > 0, shared_.options.now());
+// The clock is read under the lock, because the times that Leases gets must not decrease.
+void Liveness::Joined(const SessionKey& key, uint64_t stream) {
+  MutexLock lock(mu_);
+  const absl::Time now = shared_.options.now();
+  clients_.Heard(key, now);
+  streams_[key] = stream;
+  NoteHello(clients_to_come_.erase(key) > 0, now);
 }
 
 void Liveness::Joined(WorkerId worker) {
+  MutexLock lock(mu_);
+  const absl::Time now = shared_.options.now();
+  workers_.Heard(worker, now);
+  NoteHello(workers_to_come_.erase(worker) > 0, now);
+}
+
+void Liveness::Heard(const SessionKey& key) {
+  MutexLock lock(mu_);
+  clients_.Heard(key, shared_.options.now());
+}
+
+void Liveness::Heard(WorkerId worker) {
+  MutexLock lock(mu_);
   workers_.Heard(worker, shared_.options.now());
-  NoteHello(workers_to_come_.erase(worker) > 0, shared_.options.now());
+}
+
+std::optional<Liveness::Renewal> Liveness::OnHeartbeat(HeartbeatSession& session,
+                                                       uint64_t counter) {
+  absl::Time now;
+  {
+    MutexLock lock(mu_);
+    const auto stream = streams_.find(session.key);
+    if (stream == streams_.end() || stream->second != session.stream) return std::nullopt;
+    now = shared_.options.now();
+    clients_.Heard(session.key, now);
+  }
+  HeartbeatSession::Beat& waiting = session.waiting;
+  if (waiting.counter != 0 && shared_.durable > waiting.last_record) {
+    session.renewed = waiting.counter;
+    waiting = {};
+  }
+  if (waiting.counter == 0) waiting = {counter, shared_.sequence, now};
+  const CoreOptions& options = shared_.options;
+  // The oldest heartbeat that waits for a record must not wait for long.
+  const bool due = now + options.heartbeat_interval - waiting.since >= options.client_timeout / 8;
+  return Renewal{session.renewed, due};
+}
+
+void Liveness::OnStreamOver(const SessionKey& key, uint64_t stream) {
+  MutexLock lock(mu_);
+  const auto found = streams_.find(key);
+  if (found != streams_.end() && found->second == stream) streams_.erase(found);
 }
 
 void Liveness::NoteHello(bool recovered, absl::Time now) {
@@ -42,13 +87,38 @@ void Liveness::NoteHello(bool recovered, absl::Time now) {
 }
 
 void Liveness::Forget(const SessionKey& key) {
+  MutexLock lock(mu_);
   clients_.Forget(key);
+  streams_.erase(key);
   clients_to_come_.erase(key);
 }
 
 void Liveness::Forget(WorkerId worker) {
+  MutexLock lock(mu_);
   workers_.Forget(worker);
   workers_to_come_.erase(worker);
+}
+
+bool Liveness::TakeExpired(const SessionKey& key, absl::Time now) {
+  MutexLock lock(mu_);
+  if (clients_.SilentFor(key, now) < shared_.options.client_timeout) return false;
+  streams_.erase(key);
+  return true;
+}
+
+absl::Duration Liveness::SilenceOf(const SessionKey& key, absl::Time now) const {
+  MutexLock lock(mu_);
+  return clients_.SilentFor(key, now);
+}
+
+absl::Duration Liveness::SilenceOf(WorkerId worker, absl::Time now) const {
+  MutexLock lock(mu_);
+  return workers_.SilentFor(worker, now);
+}
+
+std::vector<SessionKey> Liveness::SilentClients(absl::Duration bound, absl::Time now) const {
+  MutexLock lock(mu_);
+  return clients_.Expired(now, bound);
 }
 
 // If the time between two sweeps is longer than this, the dispatcher itself was stalled. The bound
@@ -61,6 +131,7 @@ absl::Duration Liveness::Stall() const {
 }
 
 bool Liveness::NoteSweep(Transaction& txn, uint64_t idles, absl::Time now) {
+  MutexLock lock(mu_);
   const bool stalled = last_sweep_ != absl::InfinitePast() && now - last_sweep_ > Stall();
   if (stalled) txn.Log("stalled", {{"for", absl::FormatDuration(now - last_sweep_)}});
   last_sweep_ = now;
@@ -80,21 +151,25 @@ bool Liveness::NoteSweep(Transaction& txn, uint64_t idles, absl::Time now) {
 }
 
 std::vector<SessionKey> Liveness::ExpiredClients(absl::Time now) const {
+  MutexLock lock(mu_);
   if (now < leases_of_earlier_lives_) return {};
   return clients_.Expired(now, shared_.options.client_timeout);
 }
 
 std::vector<WorkerId> Liveness::ExpiredWorkers(absl::Time now) const {
+  MutexLock lock(mu_);
   return workers_.Expired(now, shared_.options.worker_timeout);
 }
 
 bool Liveness::IsSpared(const SessionKey& key, absl::Time now) const {
+  MutexLock lock(mu_);
   const auto peer = shared_.sessions.find(key);
   return (peer != shared_.sessions.end() && peer->second->arriving > 0) ||
          (clients_to_come_.contains(key) && now - to_come_since_ < shared_.options.client_timeout);
 }
 
 bool Liveness::IsSpared(WorkerId worker, absl::Time now) const {
+  MutexLock lock(mu_);
   const auto peer = shared_.workers.find(worker);
   return (peer != shared_.workers.end() && peer->second->arriving > 0) ||
          (workers_to_come_.contains(worker) &&

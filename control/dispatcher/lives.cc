@@ -27,8 +27,8 @@ void Lives::Begin(Transaction& txn) {
 absl::Status Lives::Beyond(const Heard& heard) const {
   return absl::FailedPreconditionError(absl::StrCat(
       "the dispatcher is in term ", state_.term().value(), " of its journal, at record ",
-      shared_.sequence, ", but a peer has heard of term ", heard.life.term.value(), " at record ",
-      heard.sequence,
+      shared_.sequence.load(), ", but a peer has heard of term ", heard.life.term.value(),
+      " at record ", heard.sequence,
       ", which is not in this journal: it began from an older copy of the journal, or another "
       "dispatcher began from this one; start only one dispatcher, from the newest copy"));
 }
@@ -50,8 +50,8 @@ void Lives::EndEarlier(Transaction& txn, const Heard& heard) {
     }
   }
   if (earlier.empty()) return;
-  txn.Log("journal_is_older",
-          {{"record", absl::StrCat(shared_.sequence)}, {"heard", absl::StrCat(heard.sequence)}});
+  txn.Log("journal_is_older", {{"record", absl::StrCat(shared_.sequence.load())},
+                               {"heard", absl::StrCat(heard.sequence)}});
   for (IterationId id : earlier) {
     const IterationState& iteration = state_.iterations.at(id);
     txn.EndOf(iteration).Fail(OlderJournal(state_.jobs.at(iteration.job), heard));

@@ -207,6 +207,14 @@ void SessionManager::TakeStream(Transaction& txn, const SessionKey& key,
   peer->incarnation = hello.incarnation;
   peer->process = hello.process;
   peer->consumer = hello.consumer;
+  const JobId job = state_.iterations.at(key.first).job;
+  peer->heartbeats = {.key = key,
+                      .incarnation = hello.incarnation,
+                      .stream = ++streams_,
+                      .consumer = hello.consumer,
+                      .job = job,
+                      .job_name = state_.jobs.at(job).name};
+  links_.Begin(key, hello.incarnation, peer->heartbeats.stream);
 }
 
 void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
@@ -254,7 +262,7 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   const SessionKey key{iteration->id, hello.client};
   TakeStream(txn, key, peer, hello);
   if (begins) CountIterator(job->terms);
-  liveness_.Joined(key);
+  liveness_.Joined(key, peer->heartbeats.stream);
   txn.AppendAnyway();  // the Welcome gives a lease
   jobs_.NoteRead(job->id);
   txn.Audit("client_joined", {{"client", absl::StrCat(absl::Hex(hello.client.value()))},

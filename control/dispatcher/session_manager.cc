@@ -8,31 +8,26 @@
 
 namespace penstock::control {
 
-SessionManager::Beat SessionManager::OnHeartbeat(ClientPeer& peer, ClientHeartbeat heartbeat) {
-  const absl::Time now = options_.now();
-  const JobId job = state_.iterations.at(peer.iteration).job;
-  liveness_.Heard(SessionKey(peer.iteration, peer.client), now);
-  Beat beat{.due = NoteHeartbeat(peer, heartbeat.counter, now)};
-  beat.renewed = peer.renewed;
-  links_.Heard(peer, std::move(heartbeat.links), now);
-  scaling_.OnClientSteps(job, peer.client, peer.incarnation, heartbeat.steps, now);
-  beat.back = consumers_.IsLost(peer);
-  if (!heartbeat.marks.empty()) beat.torn = consumers_.AuditSteps(peer, heartbeat.marks);
-  if (!beat.torn.empty()) beat.torn_in = peer.iteration;
-  if (heartbeat.at_quota && !peer.at_quota) beat.slowed = state_.jobs.at(job).name;
-  peer.at_quota = heartbeat.at_quota;
-  return beat;
+SessionManager::ConsumerNews SessionManager::OnConsumerBeat(const ClientPeer& peer,
+                                                            const std::vector<StepMark>& marks) {
+  if (!peer.iteration) return {};
+  ConsumerNews news{.back = consumers_.IsLost(peer)};
+  if (!marks.empty()) news.torn = consumers_.AuditSteps(peer, marks);
+  if (!news.torn.empty()) news.torn_in = peer.iteration;
+  return news;
 }
 
-void SessionManager::OnConsumerBeat(Transaction& txn, const ClientPeer& peer, const Beat& beat) {
+void SessionManager::OnConsumerNews(Transaction& txn, const ClientPeer& peer,
+                                    const ConsumerNews& news) {
   if (peer.iteration) consumers_.Heard(txn, peer);
-  if (beat.torn_in) consumers_.EndTornReading(txn, beat.torn_in, beat.torn);
+  if (news.torn_in) consumers_.EndTornReading(txn, news.torn_in, news.torn);
 }
 
 void SessionManager::AnswerHeartbeat(Transaction& txn, const ClientPeer& peer, uint64_t counter) {
-  const bool on_its_way = shared_.sequence > peer.waiting.last_record;
+  const HeartbeatSession::Beat& waiting = peer.heartbeats.waiting;
+  const bool on_its_way = shared_.sequence > waiting.last_record;
   if (on_its_way) {
-    counter = peer.waiting.counter;
+    counter = waiting.counter;
   } else {
     txn.AppendAnyway();
   }
@@ -54,7 +49,7 @@ void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>&
   if (const auto* hello = std::get_if<ClientHello>(&message)) return OnHello(txn, peer, *hello);
   if (!peer->iteration) return;  // the session is over; this message was sent before
   if (!state_.GoesOn(state_.iterations.at(peer->iteration))) return;
-  liveness_.Heard(SessionKey(peer->iteration, peer->client), options_.now());
+  liveness_.Heard(SessionKey(peer->iteration, peer->client));
   consumers_.Heard(txn, *peer);
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
     OnReports(txn, *peer, {&answer->report, 1});
@@ -92,16 +87,6 @@ void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>&
   }
 }
 
-bool SessionManager::NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const {
-  ClientPeer::Beat& waiting = peer.waiting;
-  if (waiting.counter != 0 && shared_.durable > waiting.last_record) {
-    peer.renewed = waiting.counter;
-    waiting = {};
-  }
-  if (waiting.counter == 0) waiting = {counter, shared_.sequence, now};
-  return now + options_.heartbeat_interval - waiting.since >= options_.client_timeout / 8;
-}
-
 void SessionManager::OnClosed(Transaction& txn, const std::shared_ptr<ClientPeer>& peer) {
   auto found = sessions_.find({peer->iteration, peer->client});
   if (found == sessions_.end() || found->second != peer) return;
@@ -135,6 +120,7 @@ void SessionManager::Expire(Transaction& txn, absl::Time now) {
   for (const SessionKey& key : liveness_.ExpiredClients(now)) {
     if (liveness_.IsSpared(key, now)) continue;
     const absl::Time heard = now - liveness_.SilenceOf(key, now);
+    if (!liveness_.TakeExpired(key, now)) continue;  // a heartbeat has just renewed it
     ForgetLease(key);
     const IterationState* iteration = state_.FindIteration(key.first);
     if (iteration == nullptr || !state_.GoesOn(*iteration)) continue;

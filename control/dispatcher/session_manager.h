@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps track of client sessions, and handles the messages that clients send. The core's lock
+// Keeps track of client sessions, and handles the messages that clients send. Core::OnHeartbeat()
+// handles the part of a heartbeat that needs no lock of the core; the core's lock
 // guards it. Its one reason to change: the protocol between clients and the dispatcher.
 #pragma once
 
@@ -43,27 +44,20 @@ class SessionManager {
   void Expire(Transaction& txn, absl::Time now);
   void ForgetLease(const SessionKey& key);
 
-  // The consequences of a heartbeat. Most heartbeats have none, and need no transaction.
-  struct Beat {
-    uint64_t renewed = 0;  // counter of the last heartbeat that renewed the lease
-    bool due = false;      // the answer must wait for a new record
-    bool back = false;     // the client is a lost consumer that is back
-    IterationId torn_in;   // the iteration whose consumers differ; `torn` says how
+  // The consequences of a consumer's heartbeat. Most heartbeats have none, and need no transaction.
+  struct ConsumerNews {
+    bool back = false;    // the client is a lost consumer that is back
+    IterationId torn_in;  // the iteration whose consumers differ; `torn` says how
     std::string torn;
-    std::string slowed;  // the job that has just reached its quota; empty: none
   };
-  // REQUIRES: the peer has a session.
-  Beat OnHeartbeat(ClientPeer& peer, ClientHeartbeat heartbeat);
-  // Called if the beat says that consumers differ, or that a lost consumer is back.
-  void OnConsumerBeat(Transaction& txn, const ClientPeer& peer, const Beat& beat);
+  ConsumerNews OnConsumerBeat(const ClientPeer& peer, const std::vector<StepMark>& marks);
+  // Called if the news says that consumers differ, or that a lost consumer is back.
+  void OnConsumerNews(Transaction& txn, const ClientPeer& peer, const ConsumerNews& news);
   // Called if the answer is due.
   void AnswerHeartbeat(Transaction& txn, const ClientPeer& peer, uint64_t counter);
 
  private:
   void Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message);
-  // Notes whether the heartbeat renews the lease. Returns true if a new record must be written for
-  // its answer, because the oldest waiting heartbeat has waited long enough.
-  bool NoteHeartbeat(ClientPeer& peer, uint64_t counter, absl::Time now) const;
 
   // --- Hellos (session_hello.cc) ---
 
@@ -106,6 +100,7 @@ class SessionManager {
   PartitionPlacer& placer_;
   Lives& lives_;
   JobRegistry& jobs_;
+  uint64_t streams_ = 0;  // number of the last stream of a session
   bool leaving_ = false;
 };
 

@@ -117,7 +117,7 @@ void SessionManager::OnLeave(Transaction& txn, const ClientPeer& peer, const Lea
   if (reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive) {
     // Restarts the lease, because until the lease expires, another process may resume from the
     // client's state.
-    liveness_.Heard(key, options_.now());
+    liveness_.Heard(key);
   }
 }
 

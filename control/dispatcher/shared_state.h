@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data that the parts of the core share: the options, the peers, and the dispatcher's state.
-// The parts have no locks of their own. The core's lock guards this data and the parts.
+// The core's lock guards this data, except atomics.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,21 +40,18 @@ class Arriving {
   std::atomic<int>& count_;
 };
 
-// The core's lock guards the fields of ClientPeer and WorkerPeer, except `arriving`, and `caller`,
-// which is constant.
-struct ClientPeer {
-  std::shared_ptr<ClientStreamWriter> writer;
-  Caller caller;  // who opened the stream
-  // The number of messages from this peer that wait for the lock. While there are any, the peer is
-  // alive, no matter how long ago it was last heard from. Not guarded by the lock.
-  std::atomic<int> arriving = 0;
-  IterationId iteration;  // none before its hello and after its end
-  ClientId client;
+// The data that heartbeats of a session use without the core's lock. The hello sets it under the
+// core's lock. After that, only `renewed` and `waiting` change. Only heartbeats of the stream
+// change and read these two, and the messages of a stream come one at a time.
+struct HeartbeatSession {
+  SessionKey key;  // none before the hello
   Incarnation incarnation;
-  Incarnation process;
-  int64_t consumer = -1;    // its number in a coordinated read
-  bool at_quota = false;    // according to its last heartbeat
-  uint64_t membership = 0;  // version of the last Membership that it was sent; 0: none yet
+  // Streams of sessions are numbered from 1. A session's lease, and what is known about its links,
+  // belong to the stream with the last accepted hello.
+  uint64_t stream = 0;
+  int64_t consumer = -1;
+  JobId job;
+  std::string job_name;
 
   // A heartbeat renews the lease only once the journal has stored a record that was appended after
   // the heartbeat arrived. If another dispatcher has taken over the work_dir, this dispatcher
@@ -64,6 +62,24 @@ struct ClientPeer {
     uint64_t last_record = 0;  // sequence of the last record when the heartbeat arrived
     absl::Time since;
   } waiting;
+};
+
+// The core's lock guards the fields of ClientPeer and WorkerPeer, except atomics, `heartbeats`, and
+// `caller`, which is constant.
+struct ClientPeer {
+  std::shared_ptr<ClientStreamWriter> writer;
+  Caller caller;  // who opened the stream
+  // The number of messages from this peer that wait to be handled. While there are any, the peer is
+  // alive, no matter how long ago it was last heard from.
+  std::atomic<int> arriving = 0;
+  std::atomic<bool> at_quota = false;  // according to its last heartbeat
+  HeartbeatSession heartbeats;
+  IterationId iteration;  // none before its hello and after its end
+  ClientId client;
+  Incarnation incarnation;
+  Incarnation process;
+  int64_t consumer = -1;    // its number in a coordinated read
+  uint64_t membership = 0;  // version of the last Membership that it was sent; 0: none yet
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerStreamWriter> writer;
@@ -115,7 +131,7 @@ struct SharedState {
   ElementCounts counts;                       // for the status
   Sessions sessions;                          // connected
   Workers workers;                            // connected
-  uint64_t sequence = 0;                      // of the last record
+  std::atomic<uint64_t> sequence = 0;         // of the last record; raised before it is appended
   LogSize since_snapshot;                     // the records since the last snapshot began
   SnapshotTaker snapshots = SnapshotTaker();  // of `state`
   uint64_t worker_changes = 0;                // of the workers' records, since the start

@@ -252,6 +252,7 @@ void Transaction::Close(const std::shared_ptr<ClientPeer>& peer, const absl::Sta
       protocol::OnDisconnect(iteration->record, GetContext(iteration->id), peer->client);
     }
   }
+  core_.liveness_.OnStreamOver(peer->heartbeats.key, peer->heartbeats.stream);
   peer->iteration = IterationId();
 }
 

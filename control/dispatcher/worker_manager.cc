@@ -79,7 +79,7 @@ void WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat) {
   const absl::Time now = options_.now();
   scaling_.OnWorkerHeartbeat(state_, peer.worker, heartbeat, now);
   peer.work = std::move(heartbeat.work);
-  liveness_.Heard(peer.worker, now);
+  liveness_.Heard(peer.worker);
 }
 
 void WorkerManager::OnMessage(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
@@ -91,7 +91,7 @@ void WorkerManager::Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& 
                            const WorkerUp& message) {
   if (const auto* hello = std::get_if<WorkerHello>(&message)) return OnHello(txn, peer, *hello);
   if (!peer->worker || IsOfAnotherJournal(message, state_.lives.back().life.journal)) return;
-  liveness_.Heard(peer->worker, options_.now());
+  liveness_.Heard(peer->worker);
   if (const auto* request = std::get_if<SplitRequest>(&message)) {
     OnSplitRequest(txn, *peer, *request);
   } else if (const auto* bookmark = std::get_if<Bookmark>(&message)) {

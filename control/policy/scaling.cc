@@ -89,6 +89,7 @@ void Scaling::OnClientSteps(JobId job, ClientId client, Incarnation incarnation,
                             const StepCounts& steps, absl::Time now) {
   // A peer may report any numbers.
   if (steps.elements <= 0 || steps.own < absl::ZeroDuration()) return;
+  MutexLock lock(mu_);
   Client& its = jobs_[job].clients[client];
   its.left = absl::InfiniteFuture();
   its.own.Heard(incarnation.value(), steps.elements, steps.own, now);
@@ -98,6 +99,7 @@ void Scaling::OnClientSteps(JobId job, ClientId client, Incarnation incarnation,
 }
 
 void Scaling::ClientLeft(JobId job, ClientId client, absl::Time now) {
+  MutexLock lock(mu_);
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   const auto its = found->second.clients.find(client);
@@ -108,6 +110,7 @@ void Scaling::OnWorkerHeartbeat(const State& state, WorkerId worker, const Worke
                                 absl::Time now) {
   const WorkerRecord* record = state.FindWorker(worker);
   if (record == nullptr) return;
+  MutexLock lock(mu_);
   for (const IterationWork& work : beat.iterations) {
     const IterationState* iteration = state.FindIteration(work.iteration);
     const JobRecord* job = iteration == nullptr ? nullptr : state.FindJob(iteration->job);
@@ -139,6 +142,7 @@ void Scaling::OnWorkerHeartbeat(const State& state, WorkerId worker, const Worke
 }
 
 void Scaling::WorkerGone(WorkerId worker) {
+  MutexLock lock(mu_);
   for (auto& [id, job] : jobs_) job.workers.erase(worker);
 }
 
@@ -183,6 +187,7 @@ JobFeed Scaling::FeedOf(const JobTerms& terms, const Job& job) const {
 }
 
 const Scaling::Estimate& Scaling::Decide(const State& state, int64_t current, absl::Time now) {
+  MutexLock lock(mu_);
   std::erase_if(jobs_, [&](const auto& entry) {
     const JobRecord* job = state.FindJob(entry.first);
     return job == nullptr || job->cancelled || state.IsOver(*job);

@@ -24,6 +24,7 @@
 #include "control/protocol/heartbeat_counts.h"
 #include "control/protocol/worker_messages.h"
 #include "control/state/state.h"
+#include "control/sync/mutex.h"
 
 namespace penstock::control {
 
@@ -49,8 +50,8 @@ class Pace {
   double seconds_ = 0;
 };
 
-// Collects measurements and estimates the number of workers. Not thread-safe; the caller passes the
-// times.
+// Collects measurements and estimates the number of workers. The caller passes the times. Any
+// thread may pass measurements; only one thread at a time calls Decide() or latest().
 class Scaling {
  public:
   // The wanted share of time in which trainers do not wait (AU).
@@ -97,7 +98,8 @@ class Scaling {
   };
   JobFeed FeedOf(const JobTerms& terms, const Job& job) const;
 
-  std::map<JobId, Job> jobs_;
+  Mutex mu_;
+  std::map<JobId, Job> jobs_ GUARDED_BY(mu_);
   Estimate latest_;
 };
 

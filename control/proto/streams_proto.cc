@@ -73,7 +73,8 @@ WIRE_PAIR(ClientHello, wire::ClientHello) {
   coder.Require(value.client && value.incarnation,
                 "a client's hello has no client id or no incarnation");
 }
-WIRE_STRUCT(ClientHeartbeat, wire::ClientHeartbeat, counter, links, at_quota, steps, marks);
+WIRE_STRUCT(ClientHeartbeat, wire::ClientHeartbeat, counter, links, at_quota, steps, marks,
+            only_changed_links, gone_links);
 WIRE_PAIR(FenceAnswer, wire::PartitionReport) {
   Fields(coder, value.report, message);
 }

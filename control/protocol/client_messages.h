@@ -60,10 +60,17 @@ struct StepMark {
 // the time at which the last answered heartbeat was *sent*.
 struct ClientHeartbeat {
   uint64_t counter = 0;
-  std::vector<LinkCounts> links;  // to all workers so far
-  bool at_quota = false;          // held back by its share of the quota since the last heartbeat
+  // The session's links, each with its counts so far. The first heartbeat on a stream has all of
+  // them.
+  std::vector<LinkCounts> links;
+  bool at_quota = false;  // held back by its share of the quota since the last heartbeat
   StepCounts steps;
   std::vector<StepMark> marks = {};  // of some steps, to compare with those of other consumers
+  // True: `links` has only the links that have changed since the previous heartbeat on this stream,
+  // and all others are as they were, except `gone_links`, which the session no longer has. A link
+  // in both lists was forgotten and began again. Releases before 0.9 never set it.
+  bool only_changed_links = false;
+  std::vector<WorkerId> gone_links = {};
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;
 };
 

@@ -10,18 +10,14 @@
 namespace penstock::control {
 namespace {
 
-// Returns the counts of the link to that worker; zeros if there was no such link. `counts` are
-// sorted by worker.
-LinkCounts CountsOf(const std::vector<LinkCounts>& counts, WorkerId worker) {
-  const auto found = std::ranges::lower_bound(counts, worker, {}, &LinkCounts::worker);
-  return found == counts.end() || found->worker != worker ? LinkCounts{} : *found;
-}
-
 // The number of protocols that have a label of their own in metrics. Transports outside the tree
 // choose their names.
 constexpr size_t kMaxLabels = 32;
 // The bound of a text that a client sends about a link.
 constexpr size_t kMaxReasonBytes = 4096;
+// The links that are kept of one session: more than a service has workers. Clients choose the
+// numbers of the workers that they name.
+constexpr size_t kMaxLinks = 1 << 14;
 
 void Cut(std::string& text, size_t bytes) {
   if (text.size() > bytes) text = text.substr(0, bytes);
@@ -36,48 +32,78 @@ std::string Links::LabelOf(const std::string& protocol) {
   return protocol;
 }
 
-void Links::Heard(const Key& key, Incarnation incarnation, std::vector<LinkCounts> counts,
-                  absl::Time now) {
+void Links::Begin(const Key& key, Incarnation incarnation, uint64_t stream) {
   Session& session = sessions_[key];
   if (session.incarnation != incarnation) session = {.incarnation = incarnation};
-  std::ranges::stable_sort(counts, {}, &LinkCounts::worker);
-  const auto same = [](const LinkCounts& a, const LinkCounts& b) { return a.worker == b.worker; };
-  counts.erase(std::unique(counts.begin(), counts.end(), same), counts.end());
-  for (LinkCounts& link : counts) {
-    Cut(link.protocol, kMaxProtocolBytes);
-    Cut(link.reason, kMaxReasonBytes);
-    if (link.protocol.empty()) continue;  // the link was never open
-    const LinkCounts before = CountsOf(session.last.counts, link.worker);
-    // The numbers are not trusted: a decrease counts as nothing new.
-    CountLink(LabelOf(link.protocol), std::max<int64_t>(0, link.elements - before.elements),
-              std::max<int64_t>(0, link.bytes - before.bytes));
+  session.stream = stream;
+  session.whole = false;
+}
+
+bool Links::Heard(const Key& key, uint64_t stream, const ClientHeartbeat& heartbeat,
+                  absl::Time now) {
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end() || found->second.stream != stream) return false;
+  Session& session = found->second;
+  if (heartbeat.only_changed_links && !session.whole) return false;
+  session.before = std::exchange(session.last, now);
+  ++session.reports;
+  for (const WorkerId gone : heartbeat.gone_links) session.links.erase(gone);
+  for (const LinkCounts& link : heartbeat.links) Take(session, link);
+  if (!heartbeat.only_changed_links) {
+    std::erase_if(session.links,
+                  [&](const auto& link) { return link.second.report != session.reports; });
   }
-  session.before = std::exchange(session.last, {now, std::move(counts)});
+  session.whole = true;
+  return true;
+}
+
+void Links::Take(Session& session, LinkCounts counts) {
+  if (session.links.size() >= kMaxLinks && !session.links.contains(counts.worker)) return;
+  Link& link = session.links[counts.worker];
+  if (link.report == session.reports) return;  // named twice
+  link.report = session.reports;
+  Cut(counts.protocol, kMaxProtocolBytes);
+  Cut(counts.reason, kMaxReasonBytes);
+  if (!counts.protocol.empty()) {  // otherwise the link was never open
+    // The numbers are not trusted: a decrease counts as nothing new.
+    CountLink(LabelOf(counts.protocol),
+              std::max<int64_t>(0, counts.elements - link.counts.elements),
+              std::max<int64_t>(0, counts.bytes - link.counts.bytes));
+  }
+  link.elements_before = link.counts.elements;
+  link.bytes_before = link.counts.bytes;
+  link.counts = std::move(counts);
 }
 
 std::vector<LinkStatus> Links::Of(const Key& key) const {
   std::vector<LinkStatus> links;
   const auto found = sessions_.find(key);
   if (found == sessions_.end()) return links;
-  const auto& [incarnation, last, before] = found->second;
-  const absl::Duration time = last.at - before.at;
+  const Session& session = found->second;
+  const absl::Duration time = session.last - session.before;
   const double seconds = time < absl::InfiniteDuration() ? absl::ToDoubleSeconds(time) : 0;
-  for (const LinkCounts& link : last.counts) {
+  for (const auto& [worker, link] : session.links) {
     LinkStatus& status = links.emplace_back();
     status.iteration = key.first;
     status.client = key.second;
-    status.counts = link;
-    if (seconds <= 0) continue;
-    const LinkCounts then = CountsOf(before.counts, link.worker);
-    status.elements_per_s = static_cast<double>(link.elements - then.elements) / seconds;
-    status.bytes_per_s = static_cast<double>(link.bytes - then.bytes) / seconds;
+    status.counts = link.counts;
+    // A link that the last report did not name has received nothing since the report before.
+    if (seconds <= 0 || link.report != session.reports) continue;
+    status.elements_per_s =
+        static_cast<double>(link.counts.elements - link.elements_before) / seconds;
+    status.bytes_per_s = static_cast<double>(link.counts.bytes - link.bytes_before) / seconds;
   }
   return links;
 }
 
+bool Links::Has(const Key& key, WorkerId worker) const {
+  const auto found = sessions_.find(key);
+  return found != sessions_.end() && found->second.links.contains(worker);
+}
+
 size_t Links::NumOf(const Key& key) const {
   const auto found = sessions_.find(key);
-  return found == sessions_.end() ? 0 : found->second.last.counts.size();
+  return found == sessions_.end() ? 0 : found->second.links.size();
 }
 
 }  // namespace penstock::control

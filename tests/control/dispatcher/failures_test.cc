@@ -114,9 +114,15 @@ class FailuresTest : public ::testing::Test {
     Run();
   }
   void PassWithLinks(int seconds, const std::vector<LinkCounts>& links) {
+    Pass(seconds, ClientHeartbeat{.links = links});
+  }
+  void PassWithoutChanges(int seconds) {
+    Pass(seconds, ClientHeartbeat{.only_changed_links = true});
+  }
+  void Pass(int seconds, const ClientHeartbeat& heartbeat) {
     for (int second = 0; second < seconds; ++second) {
       now_ += absl::Seconds(1);
-      core_->OnMessage(client_, ClientHeartbeat{.links = links});
+      core_->OnMessage(client_, heartbeat);
       if (other_client_) core_->OnMessage(other_client_, ClientHeartbeat{});
       for (auto& [id, worker] : workers_) core_->OnMessage(worker.peer, WorkerHeartbeat{});
       core_->Sweep();
@@ -350,6 +356,32 @@ TEST_F(FailuresTest, PartitionsMoveFromAWorkerThatAReaderCannotReach) {
   core_->OnMessage(workers_.at(2).peer, WorkerLeave{});
   Run();
   EXPECT_EQ(workers_.at(1).runs.size(), 2u);
+}
+
+TEST_F(FailuresTest, ALinkIsDownUntilAHeartbeatSaysOtherwise) {
+  Join(1);
+  Join(2);
+  PassWithLinks(1, {{.worker = WorkerId(1), .down = true}, {.worker = WorkerId(2), .open = true}});
+  PassWithoutChanges(10);
+  Pass(1, {.links = {{.worker = WorkerId(1), .open = true}}, .only_changed_links = true});
+  PassWithoutChanges(20);
+  EXPECT_EQ(Events("unreached"), 0);
+  Pass(1, {.links = {{.worker = WorkerId(1), .down = true}}, .only_changed_links = true});
+  PassWithoutChanges(14);
+  EXPECT_EQ(Events("unreached"), 0);
+  PassWithoutChanges(2);
+  EXPECT_EQ(Events("unreached"), 1);
+  EXPECT_EQ(workers_.at(1).runs.size(), 0u);
+}
+
+TEST_F(FailuresTest, ALinkThatIsGoneIsNotDown) {
+  Join(1);
+  Join(2);
+  PassWithLinks(1, {{.worker = WorkerId(1), .down = true}, {.worker = WorkerId(2), .open = true}});
+  PassWithoutChanges(10);
+  Pass(1, {.only_changed_links = true, .gone_links = {WorkerId(1)}});
+  PassWithoutChanges(20);
+  EXPECT_EQ(Events("unreached"), 0);
 }
 
 // Others wait for the elements in doubt on the broken links. They get them once the partition is

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which processes the dispatcher declares dead. Tests the core with a clock that the test sets.
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -343,13 +344,41 @@ TEST_F(ClientLeasesTest, HoldAsLongAsAMessageWaitsForTheLock) {
   PassReading(59, living);
   now_ += absl::Seconds(1);
   core_->OnMessage(living, ClientHeartbeat{});
-  std::thread beat;
+  std::thread report;
   at_now_ = [&] {  // the sweep holds the lock
-    beat = std::thread([&] { core_->OnMessage(waiting, ClientHeartbeat{}); });
+    report = std::thread([&] { core_->OnMessage(waiting, Report{}); });
     EXPECT_TRUE(Eventually([&] { return waiting->arriving > 0; }));
   };
   core_->Sweep();
-  beat.join();
+  report.join();
+  EXPECT_EQ(DeadClients(), 1u);
+}
+
+TEST_F(ClientLeasesTest, AreRenewedByAHeartbeatWhileASweepHoldsTheLock) {
+  const auto living = Read(5);
+  const auto late = Read(6);
+  Read(7);
+  PassReading(59, living);
+  now_ += absl::Seconds(1);
+  core_->OnMessage(living, ClientHeartbeat{});
+  std::thread heartbeat;
+  std::atomic<bool> handled = false;
+  at_now_ = [&] {  // the sweep holds the lock
+    heartbeat = std::thread([&] {
+      core_->OnMessage(late, ClientHeartbeat{});
+      handled = true;
+    });
+    EXPECT_TRUE(Eventually([&] { return handled.load(); }));
+  };
+  core_->Sweep();
+  heartbeat.join();
+  EXPECT_EQ(DeadClients(), 1u);
+}
+
+TEST_F(ClientLeasesTest, AreNotRenewedByHeartbeatsOfAnEarlierStream) {
+  const auto earlier = Read(5);
+  Read(5);
+  PassReading(60, earlier);
   EXPECT_EQ(DeadClients(), 1u);
 }
 

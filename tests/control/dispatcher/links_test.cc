@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/monitoring/links.h"
 
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "control/observe/metrics.h"
 #include "gmock/gmock.h"
@@ -9,7 +13,9 @@
 namespace penstock::control {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 constexpr Links::Key kSession{IterationId(6), ClientId(3)};
 constexpr WorkerId kWorker(7);
@@ -27,11 +33,36 @@ int64_t Total(const std::string& name, const std::string& protocol) {
   return ProcessMetrics().GetCounter(name, "", {{"protocol", protocol}}).value();
 }
 
+LinkCounts CountsOf(uint64_t worker, int64_t elements) {
+  LinkCounts counts = Counts(elements, 0);
+  counts.worker = WorkerId(worker);
+  return counts;
+}
+
 class LinksTest : public testing::Test {
  protected:
-  void HearAfter(absl::Duration time, std::vector<LinkCounts> counts, uint64_t incarnation = 1) {
+  LinksTest() { Begin(); }
+  void Begin(uint64_t incarnation = 1) {
+    links_.Begin(kSession, Incarnation(incarnation), ++stream_);
+  }
+  void HearAfter(absl::Duration time, std::vector<LinkCounts> counts) {
     now_ += time;
-    links_.Heard(kSession, Incarnation(incarnation), std::move(counts), now_);
+    EXPECT_TRUE(links_.Heard(kSession, stream_, {.links = std::move(counts)}, now_));
+  }
+  bool HearChangesAfter(absl::Duration time, std::vector<LinkCounts> counts,
+                        std::vector<WorkerId> gone = {}) {
+    now_ += time;
+    return links_.Heard(
+        kSession, stream_,
+        {.links = std::move(counts), .only_changed_links = true, .gone_links = std::move(gone)},
+        now_);
+  }
+  // The elements of each link, and how many came in a second.
+  std::map<uint64_t, std::pair<int64_t, double>> All() {
+    std::map<uint64_t, std::pair<int64_t, double>> all;
+    for (const LinkStatus& link : links_.Of(kSession))
+      all[link.counts.worker.value()] = {link.counts.elements, link.elements_per_s};
+    return all;
   }
   LinkStatus TheLink() {
     std::vector<LinkStatus> links = links_.Of(kSession);
@@ -41,6 +72,7 @@ class LinksTest : public testing::Test {
 
   absl::Time now_ = absl::UnixEpoch();
   Links links_;
+  uint64_t stream_ = 0;
 };
 
 TEST_F(LinksTest, ShowTheLastWordOfASession) {
@@ -69,19 +101,63 @@ TEST_F(LinksTest, InventedProtocolsShareALabel) {
 }
 
 TEST_F(LinksTest, WorkersAreFoundAgainInAnyOrder) {
-  const auto of = [](uint64_t worker, int64_t elements) {
-    LinkCounts counts = Counts(elements, 0);
-    counts.worker = WorkerId(worker);
-    return counts;
-  };
-  HearAfter(absl::Seconds(1), {of(9, 30), of(7, 10), of(8, 20)});
-  HearAfter(absl::Seconds(1), {of(8, 120), of(6, 5), of(9, 230), of(7, 10)});
-  std::vector<std::pair<uint64_t, double>> rates;
-  for (const LinkStatus& link : links_.Of(kSession)) {
-    rates.emplace_back(link.counts.worker.value(), link.elements_per_s);
-  }
-  EXPECT_THAT(rates, testing::UnorderedElementsAre(std::pair(6, 5), std::pair(7, 0),
-                                                   std::pair(8, 100), std::pair(9, 200)));
+  HearAfter(absl::Seconds(1), {CountsOf(9, 30), CountsOf(7, 10), CountsOf(8, 20)});
+  HearAfter(absl::Seconds(1),
+            {CountsOf(8, 120), CountsOf(6, 5), CountsOf(9, 230), CountsOf(7, 10)});
+  EXPECT_THAT(All(), ElementsAre(Pair(6, Pair(5, 5)), Pair(7, Pair(10, 0)), Pair(8, Pair(120, 100)),
+                                 Pair(9, Pair(230, 200))));
+}
+
+TEST_F(LinksTest, AWholeReportForgetsLinksThatItDoesNotName) {
+  HearAfter(absl::Seconds(1), {CountsOf(7, 10), CountsOf(8, 20)});
+  HearAfter(absl::Seconds(1), {CountsOf(8, 20)});
+  EXPECT_THAT(All(), ElementsAre(Pair(8, Pair(20, 0))));
+}
+
+TEST_F(LinksTest, LinksThatChangesDoNotNameStayAsTheyWere) {
+  HearAfter(absl::Seconds(1), {CountsOf(7, 10), CountsOf(8, 20)});
+  EXPECT_TRUE(HearChangesAfter(absl::Seconds(2), {CountsOf(8, 30)}));
+  EXPECT_THAT(All(), ElementsAre(Pair(7, Pair(10, 0)), Pair(8, Pair(30, 5))));
+  EXPECT_TRUE(HearChangesAfter(absl::Seconds(2), {CountsOf(7, 14)}));
+  EXPECT_THAT(All(), ElementsAre(Pair(7, Pair(14, 2)), Pair(8, Pair(30, 0))));
+  EXPECT_TRUE(HearChangesAfter(absl::Seconds(2), {}));
+  EXPECT_THAT(All(), ElementsAre(Pair(7, Pair(14, 0)), Pair(8, Pair(30, 0))));
+}
+
+TEST_F(LinksTest, GoneLinksAreForgottenAndMayBeginAgain) {
+  HearAfter(absl::Seconds(1), {CountsOf(7, 10), CountsOf(8, 20)});
+  EXPECT_TRUE(HearChangesAfter(absl::Seconds(1), {CountsOf(8, 3)}, {WorkerId(7), WorkerId(8)}));
+  EXPECT_THAT(All(), ElementsAre(Pair(8, Pair(3, 3))));
+}
+
+TEST_F(LinksTest, AStreamBeginsWithAWholeReport) {
+  EXPECT_FALSE(HearChangesAfter(absl::Seconds(1), {CountsOf(7, 10)}));
+  EXPECT_THAT(All(), IsEmpty());
+  HearAfter(absl::Seconds(1), {CountsOf(7, 10)});
+  Begin();
+  EXPECT_FALSE(HearChangesAfter(absl::Seconds(1), {CountsOf(7, 20)}));
+  EXPECT_THAT(All(), ElementsAre(Pair(7, Pair(10, 0))));
+  HearAfter(absl::Seconds(1), {CountsOf(7, 30)});
+  EXPECT_THAT(All(), ElementsAre(Pair(7, Pair(30, 10))));
+}
+
+TEST_F(LinksTest, AnEarlierStreamChangesNothing) {
+  Begin();
+  HearAfter(absl::Seconds(1), {CountsOf(7, 10)});
+  EXPECT_FALSE(links_.Heard(kSession, stream_ - 1, {.links = {CountsOf(7, 5)}}, now_));
+  links_.Forget(kSession);
+  EXPECT_FALSE(links_.Heard(kSession, stream_, {.links = {CountsOf(7, 20)}}, now_));
+  EXPECT_THAT(All(), IsEmpty());
+}
+
+// Clients choose the numbers.
+TEST_F(LinksTest, HaveABound) {
+  HearAfter(absl::Seconds(1), {});
+  for (uint64_t worker = 1; worker <= 20'000; ++worker)
+    EXPECT_TRUE(HearChangesAfter(absl::Seconds(1), {CountsOf(worker, 1)}));
+  EXPECT_EQ(links_.NumOf(kSession), 16'384u);
+  EXPECT_TRUE(links_.Has(kSession, WorkerId(1)));
+  EXPECT_FALSE(links_.Has(kSession, WorkerId(20'000)));
 }
 
 TEST_F(LinksTest, RatesAreSinceTheHeartbeatBefore) {
@@ -102,7 +178,8 @@ TEST_F(LinksTest, ALinkThatIsNewSinceTheHeartbeatBeforeBeganAtNothing) {
 
 TEST_F(LinksTest, AnotherIncarnationStartsFromZero) {
   HearAfter(absl::Seconds(1), {Counts(10, 1000)});
-  HearAfter(absl::Seconds(1), {Counts(4, 400)}, 2);
+  Begin(2);
+  HearAfter(absl::Seconds(1), {Counts(4, 400)});
   EXPECT_EQ(TheLink().counts.elements, 4);
   EXPECT_EQ(TheLink().elements_per_s, 0);
 }
@@ -112,7 +189,10 @@ TEST_F(LinksTest, TheMetricsSumIncreasesByProtocol) {
   HearAfter(absl::Seconds(1), {Counts(15, 1500, "swift")});
   HearAfter(absl::Seconds(1), {Counts(17, 1700, "slow")});  // the count fell
   HearAfter(absl::Seconds(1), {Counts(1, 100, "slow")});    // counts cannot fall
-  HearAfter(absl::Seconds(1), {Counts(5, 500, "slow")}, 2);
+  Begin();                                                  // the same session on another stream
+  HearAfter(absl::Seconds(1), {Counts(1, 100, "slow")});
+  Begin(2);
+  HearAfter(absl::Seconds(1), {Counts(5, 500, "slow")});
   EXPECT_EQ(Total("penstock_link_elements_total", "swift"), 15);
   EXPECT_EQ(Total("penstock_link_bytes_total", "swift"), 1500);
   EXPECT_EQ(Total("penstock_link_elements_total", "slow"), 7);

@@ -68,6 +68,10 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                            true,
                            {7, absl::Seconds(8), absl::Seconds(9)},
                            {{10, {PartitionId(11), 12}}, {0, {PartitionId(1), 0}}}},
+           ClientHeartbeat{.counter = 7,
+           .links = {{.worker = WorkerId(7), .elements = 2}},
+           .only_changed_links = true,
+           .gone_links = {WorkerId(8), WorkerId(9)}},
            FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
            Leave{indices}, ReceiveLimit{{{PartitionId(1), 7}, {PartitionId(2), 0}}}}) {
     ExpectRoundTrip<wire::ClientUp>(up);
