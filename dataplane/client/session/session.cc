@@ -99,7 +99,7 @@ Delivery::Taken Session::Take(PendingDeliveries* pending) {
   Delivery::Taken taken = parts_.delivery->Take(pending != nullptr);
   if (const WorkerId from = taken.received.from) {
     StepTimes& times = parts_.calls.times();
-    if (times.waiting()) times.Goes(parts_.links.AddressOf(from), parts_.links.ProtocolOf(from));
+    if (times.waiting()) parts_.links.CountWait(from, times);
     times.Returns();
   }
   if (taken.pending)

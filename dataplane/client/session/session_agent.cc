@@ -85,10 +85,13 @@ void SessionAgent::Beat() {
   const uint64_t number = parts_.dispatcher.lease().Beat(BootTime());
   StepTimes& times = parts_.calls.times();
   times.Account();
-  parts_.dispatcher.Send(control::ClientHeartbeat{
-      number, parts_.links.Count(parts_.WantsNoLinks(), times), parts_.credits.TakeWasBound(),
-      times.Steps(), parts_.delivery->Marks()});
-  parts_.links.ForgetGone(*parts_.delivery);
+  control::ClientHeartbeat heartbeat{.counter = number,
+                                     .at_quota = parts_.credits.TakeWasBound(),
+                                     .steps = times.Steps(),
+                                     .marks = parts_.delivery->Marks()};
+  parts_.links.WantNone(parts_.WantsNoLinks());
+  parts_.links.Report(times, *parts_.delivery, heartbeat);
+  parts_.dispatcher.Send(std::move(heartbeat));
 }
 
 void SessionAgent::TendLinks(absl::Time now, absl::Time& wake) {
@@ -99,8 +102,8 @@ void SessionAgent::TendLinks(absl::Time now, absl::Time& wake) {
 }
 
 bool SessionAgent::CloseOneLink(absl::Time now, absl::Time& wake) {
-  const std::shared_ptr<Reader> closing =
-      parts_.links.NextToClose(parts_.WantsNoLinks(), now, wake);
+  parts_.links.WantNone(parts_.WantsNoLinks());
+  const std::shared_ptr<Reader> closing = parts_.links.NextToClose(now, wake);
   if (closing == nullptr) return false;
   parts_.mu.unlock();
   closing->Close();  // elements received before Close() still count

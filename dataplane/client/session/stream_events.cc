@@ -13,6 +13,7 @@ control::ClientUp StreamEvents::Hello() {
   MutexLock lock(parts_.mu);
   parts_.others.DoubtEnded();
   parts_.membership.ExpectWhole();
+  parts_.links.ReportAll();
   return parts_.dispatcher.Hello();
 }
 

@@ -9,25 +9,47 @@
 #include "control/protocol/trainer_token.h"
 #include "control/stub/this_process.h"
 #include "control/sync/clock.h"
-#include "dataplane/client/session_state/counters.h"
 
 namespace penstock::client {
 namespace {
 
-constexpr absl::Duration kFirstBackoff = absl::Milliseconds(20);
-constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
-// A link that is no longer wanted is kept for this long, because a worker between two placements
-// usually gets the next one soon.
-constexpr absl::Duration kKeepUnwanted = absl::Seconds(2);
 constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
-// After this many failures in a row, a protocol is not tried again.
-constexpr int kMaxConsecutiveFailures = 3;
+
+transfer::DialOptions DialOptionsFor(const WorkerLink& link, const SessionOptions& options,
+                                     const control::Welcome& welcome) {
+  const DistributeOptions& distribute = options.distribute;
+  transfer::DialOptions dial;
+  dial.hello.token =
+      options.delivery.cross_trainer_cache.has_value()
+          ? control::TrainerToken(welcome.token, options.delivery.cross_trainer_cache->trainer_id)
+          : welcome.token;
+  dial.hello.client = options.client;
+  dial.hello.incarnation = options.incarnation;
+  dial.hello.iteration = welcome.iteration;
+  dial.hello.holdings = link.unacked_receives.Unreported();
+  dial.spec = options.spec;
+  dial.pool = options.pool;
+  dial.hello.compression = distribute.compression;
+  dial.tls = options.tls;
+  dial.tcp = options.tcp;
+  dial.filled = link.filled;
+  dial.timeout = std::min(distribute.timeout, absl::Seconds(10));
+  return dial;
+}
 
 }  // namespace
 
 WorkerLinks::Link* WorkerLinks::Find(WorkerId worker) {
   const auto link = links_.find(worker);
   return link == links_.end() ? nullptr : &link->second;
+}
+
+void WorkerLinks::OnAltered(WorkerId worker, const Link& link) {
+  altered_.insert(worker);
+  to_close_.Set(worker, link.CloseAt(none_wanted_));
+  to_dial_.Set(worker, link.DialAt(none_wanted_));
+  out_of_reach_.Set(worker, link.OutOfReachAt(options_.distribute.timeout));
+  if (link.IsReady()) ready_.push_back(worker);
 }
 
 void WorkerLinks::OnMembership(const control::MembershipView& membership,
@@ -44,7 +66,12 @@ void WorkerLinks::OnMembership(const control::MembershipView& membership,
     if (link.wanted && !wanted) link.unwanted_since = BootTime();
     if (!link.wanted && wanted) link.ForgetFailures();
     link.wanted = wanted;
-    link.placed = membership.IsPlaced(id);
+    if (membership.IsPlaced(id)) {
+      unplaced_.erase(id);
+    } else {
+      unplaced_.insert(id);
+    }
+    OnAltered(id, link);
   }
   no_worker_since_ =
       membership.served() ? absl::InfiniteFuture() : std::min(no_worker_since_, BootTime());
@@ -53,7 +80,10 @@ void WorkerLinks::OnMembership(const control::MembershipView& membership,
 // --- The links' events -----------------------------------------------------------
 
 void WorkerLinks::OnOpen(WorkerId worker) {
-  if (Link* link = Find(worker)) link->opened = true;
+  Link* link = Find(worker);
+  if (link == nullptr) return;
+  link->opened = true;
+  OnAltered(worker, *link);
 }
 
 void WorkerLinks::OnEvent(WorkerId worker) {
@@ -67,38 +97,34 @@ void WorkerLinks::OnReceived(const ReceivedElement& received, bool here) {
   link->made_progress = true;
   ++link->elements;
   link->bytes += static_cast<int64_t>(received.bytes);
+  altered_.insert(received.from);
 }
 
 void WorkerLinks::OnRecalled(WorkerId worker, int64_t count) {
-  if (Link* link = Find(worker)) link->unacked_receives.OnRecalled(count);
   credits_.OnRecalled(worker, count);
+  Link* link = Find(worker);
+  if (link == nullptr) return;
+  link->unacked_receives.OnRecalled(count);
+  altered_.insert(worker);
 }
 
 void WorkerLinks::OnFailed(WorkerId worker, const absl::Status& reason) {
-  if (Link* link = Find(worker)) link->Fail(reason);
-}
-
-void WorkerLinks::Link::Fail(const absl::Status& why) {
-  CountLinkError(selection.offer.protocol, why);
-  if (made_progress) backoff = absl::ZeroDuration();
-  backoff = std::clamp(backoff * 2, kFirstBackoff, kMaxBackoff);
-  retry_at = BootTime() + backoff;
-  if (down_since == absl::InfiniteFuture()) down_since = BootTime();
-  reason = why;
-  phase = Phase::kBroken;
+  Link* link = Find(worker);
+  if (link == nullptr) return;
+  link->Fail(reason);
+  OnAltered(worker, *link);
 }
 
 // --- Closing and dialling --------------------------------------------------------
 
-std::shared_ptr<Reader> WorkerLinks::NextToClose(bool none_wanted, absl::Time now,
-                                                 absl::Time& wake) const {
-  for (const auto& [worker, link] : links_) {
-    const bool late = !link.wanted && now >= link.unwanted_since + kKeepUnwanted;
-    if (!link.wanted && !late) wake = std::min(wake, link.unwanted_since + kKeepUnwanted);
-    if (link.phase == Phase::kDown) continue;
-    if (link.phase == Phase::kBroken || none_wanted || late) return link.reader;
-  }
-  return nullptr;
+void WorkerLinks::WantNone(bool none) {
+  if (std::exchange(none_wanted_, none) == none) return;
+  for (const auto& [worker, link] : links_) OnAltered(worker, link);
+}
+
+std::shared_ptr<Reader> WorkerLinks::NextToClose(absl::Time now, absl::Time& wake) {
+  const std::optional<WorkerId> worker = to_close_.Next(now, wake);
+  return worker.has_value() ? Find(*worker)->reader : nullptr;
 }
 
 void WorkerLinks::OnDown(WorkerId worker) {
@@ -107,52 +133,19 @@ void WorkerLinks::OnDown(WorkerId worker) {
   if (link.phase == Phase::kBroken && link.dialled) link.GiveUpAfterFailures();
   link.phase = Phase::kDown;
   link.dialled = link.opened = link.made_progress = false;
-}
-
-void WorkerLinks::Link::GiveUpAfterFailures() {
-  const bool no_means = absl::IsResourceExhausted(reason) || absl::IsFailedPrecondition(reason);
-  consecutive_failures = no_means && !made_progress ? consecutive_failures + 1 : 0;
-  if (consecutive_failures < kMaxConsecutiveFailures) return;
-  consecutive_failures = 0;
-  given_up[selection.offer.protocol] = std::string(reason.message());
+  OnAltered(worker, link);
 }
 
 std::optional<WorkerLinks::Dial> WorkerLinks::NextToDial(const control::Welcome& welcome,
                                                          absl::Time now, absl::Time& wake) {
-  for (auto& [worker, link] : links_) {
-    if (!link.wanted || link.phase != Phase::kDown) continue;
-    if (now < link.retry_at) {
-      wake = std::min(wake, link.retry_at);
-      continue;
-    }
-    link.phase = Phase::kDialling;
-    if (link.down_since == absl::InfiniteFuture()) link.down_since = now;
-    Dial dial{link.reader, ++link.number, link.given_up, DialOptionsFor(link, welcome)};
-    link.unacked_receives.OnDialled();
-    return dial;
-  }
-  return std::nullopt;
-}
-
-transfer::DialOptions WorkerLinks::DialOptionsFor(const Link& link,
-                                                  const control::Welcome& welcome) const {
-  const DistributeOptions& distribute = options_.distribute;
-  transfer::DialOptions dial;
-  dial.hello.token =
-      options_.delivery.cross_trainer_cache.has_value()
-          ? control::TrainerToken(welcome.token, options_.delivery.cross_trainer_cache->trainer_id)
-          : welcome.token;
-  dial.hello.client = options_.client;
-  dial.hello.incarnation = options_.incarnation;
-  dial.hello.iteration = welcome.iteration;
-  dial.hello.holdings = link.unacked_receives.Unreported();
-  dial.spec = options_.spec;
-  dial.pool = options_.pool;
-  dial.hello.compression = distribute.compression;
-  dial.tls = options_.tls;
-  dial.tcp = options_.tcp;
-  dial.filled = link.filled;
-  dial.timeout = std::min(distribute.timeout, absl::Seconds(10));
+  const std::optional<WorkerId> worker = to_dial_.Next(now, wake);
+  if (!worker.has_value()) return std::nullopt;
+  Link& link = *Find(*worker);
+  link.phase = Phase::kDialling;
+  if (link.down_since == absl::InfiniteFuture()) link.down_since = now;
+  OnAltered(*worker, link);
+  Dial dial{link.reader, ++link.number, link.given_up, DialOptionsFor(link, options_, welcome)};
+  link.unacked_receives.OnDialled();
   return dial;
 }
 
@@ -164,14 +157,18 @@ void WorkerLinks::OnDialled(WorkerId worker, absl::StatusOr<transfer::TransportS
   } else {
     link.Fail(begun.status());
   }
+  OnAltered(worker, link);
 }
 
 std::vector<Event> WorkerLinks::TakeOpened(IterationId iteration) {
   std::vector<Event> events;
-  for (auto& [worker, link] : links_) {
-    if (link.phase != Phase::kDialling || !link.dialled || !link.opened) continue;
+  for (const WorkerId worker : std::exchange(ready_, {})) {
+    Link* found = Find(worker);
+    if (found == nullptr || !found->IsReady()) continue;
+    Link& link = *found;
     link.phase = Phase::kOpen;
     link.down_since = absl::InfiniteFuture();
+    OnAltered(worker, link);
     credits_.AddLink(worker);
     const std::string& address = link.reader->worker().address;
     const transfer::TransportSelection& selection = link.selection;
@@ -202,6 +199,7 @@ WorkerLinks::Grants WorkerLinks::TakeGrants() {
   for (const CreditManager::Grant& grant : credits_.TakeGrants()) {
     if (Link* link = Find(grant.worker)) {
       link->unacked_receives.OnGranted(grant.count);
+      altered_.insert(grant.worker);
       grants.push_back({link->reader, link->number, grant.count});
     }
   }
@@ -236,74 +234,69 @@ WorkerLinks::Readers WorkerLinks::TakeRecalls(absl::Time now, absl::Time& wake) 
 
 // --- Reports -----------------------------------------------------------------------
 
-std::vector<control::LinkCounts> WorkerLinks::Count(bool none_wanted,
-                                                    const StepTimes& times) const {
-  std::vector<control::LinkCounts> counts;
-  for (const auto& [worker, link] : links_) {
-    counts.push_back({.worker = worker,
-                      .protocol = link.selection.offer.protocol,
-                      .reason = link.selection.reason,
-                      .open = link.phase == Phase::kOpen,
-                      .elements = link.elements,
-                      .bytes = link.bytes,
-                      .credits = credits_.asked(worker)});
-    counts.back().down = link.wanted && !none_wanted && link.down_since != absl::InfiniteFuture();
-    counts.back().filled = {.in_place = link.filled->Of(transfer::Filled::kInPlace),
-                            .no_slot = link.filled->Of(transfer::Filled::kNoSlot),
-                            .for_another = link.filled->Of(transfer::Filled::kForAnother),
-                            .elsewhere = link.filled->Of(transfer::Filled::kElsewhere)};
-    times.Into(counts.back(), link.reader->worker().address);
-  }
-  return counts;
+void WorkerLinks::CountWait(WorkerId worker, StepTimes& times) {
+  const Link* link = Find(worker);
+  if (link == nullptr) return times.Goes("", "");
+  times.Goes(link->reader->worker().address, link->selection.offer.protocol);
+  altered_.insert(worker);
 }
 
-// The unacknowledged receives of the forgotten workers need not be reported, because such a worker
-// gets partitions only under new placements.
-void WorkerLinks::ForgetGone(Delivery& delivery) {
-  std::erase_if(links_, [&](const auto& entry) {
-    return !entry.second.placed && entry.second.phase == Phase::kDown &&
-           delivery.Forget(entry.first);
+void WorkerLinks::Report(const StepTimes& times, Delivery& delivery,
+                         control::ClientHeartbeat& heartbeat) {
+  const auto report = [&](WorkerId worker, const Link& link) {
+    control::LinkCounts& counts = heartbeat.links.emplace_back(link.Counts(none_wanted_));
+    counts.worker = worker;
+    counts.credits = credits_.asked(worker);
+    times.Into(counts, link.reader->worker().address);
+  };
+  heartbeat.only_changed_links = !std::exchange(reports_all_, false);
+  if (heartbeat.only_changed_links) {
+    for (const WorkerId worker : altered_) report(worker, links_.at(worker));
+    heartbeat.gone_links = forgotten_;
+  } else {
+    for (const auto& [worker, link] : links_) report(worker, link);
+  }
+  altered_.clear();
+  forgotten_.clear();
+  // The unacknowledged receives of the forgotten workers need not be reported, because such a
+  // worker gets partitions only under new placements.
+  std::erase_if(unplaced_, [&](WorkerId worker) {
+    const Link& link = *Find(worker);
+    if (link.phase != Phase::kDown || !delivery.Forget(worker)) return false;
+    Agenda<WorkerId>* const agendas[] = {&to_close_, &to_dial_, &out_of_reach_};
+    for (Agenda<WorkerId>* agenda : agendas) agenda->Set(worker, absl::InfiniteFuture());
+    links_.erase(worker);
+    forgotten_.push_back(worker);
+    return true;
   });
 }
 
 bool WorkerLinks::CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake) {
+  const absl::Duration timeout = options_.distribute.timeout;
   bool failed = false;
-  // Records the error if at least the timeout has passed since `since`. The next Next() then waits
-  // for the whole timeout again.
-  const auto check = [&](absl::Time& since, const auto& error) {
-    if (since == absl::InfiniteFuture()) return;
-    const absl::Time limit = since + options_.distribute.timeout;
-    if (now < limit) {
-      wake = std::min(wake, limit);
-      return;
-    }
+  // The next Next() waits for the whole timeout again.
+  const auto fail = [&](absl::Time& since, std::string error) {
     since = now;
-    error_ = absl::UnavailableError(error(absl::FormatDuration(options_.distribute.timeout)));
+    error_ = absl::UnavailableError(std::move(error));
     failed = true;
   };
-  check(no_worker_since_, [&](const std::string& timeout) {
-    return absl::StrCat("no worker has served the iteration for ", timeout,
+  if (no_worker_since_ != absl::InfiniteFuture()) {
+    if (now >= no_worker_since_ + timeout) {
+      fail(no_worker_since_,
+           absl::StrCat("no worker has served the iteration for ", absl::FormatDuration(timeout),
                         ", according to the dispatcher at ", dispatcher,
-                        "; start a worker that uses this dispatcher");
-  });
-  for (auto& [worker, link] : links_) {
-    if (!link.wanted) continue;
-    check(link.down_since, [&, &its = link](const std::string& timeout) {
-      return absl::StrCat("worker ", its.reader->worker().address, " was out of reach for ",
-                          timeout, ": ", its.reason.message());
-    });
+                        "; start a worker that uses this dispatcher"));
+    }
+    wake = std::min(wake, no_worker_since_ + timeout);
+  }
+  while (const std::optional<WorkerId> worker = out_of_reach_.Next(now, wake)) {
+    Link& link = *Find(*worker);
+    fail(link.down_since,
+         absl::StrCat("worker ", link.reader->worker().address, " was out of reach for ",
+                      absl::FormatDuration(timeout), ": ", link.reason.message()));
+    OnAltered(*worker, link);
   }
   return failed;
-}
-
-std::string WorkerLinks::AddressOf(WorkerId worker) const {
-  const auto link = links_.find(worker);
-  return link == links_.end() ? "" : link->second.reader->worker().address;
-}
-
-std::string WorkerLinks::ProtocolOf(WorkerId worker) const {
-  const auto link = links_.find(worker);
-  return link == links_.end() ? "" : link->second.selection.offer.protocol;
 }
 
 std::string WorkerLinks::OutOfReach(const std::string& dispatcher) const {
@@ -312,7 +305,7 @@ std::string WorkerLinks::OutOfReach(const std::string& dispatcher) const {
                         " has none for this job; start a worker that uses this dispatcher");
   }
   for (const auto& [worker, link] : links_) {
-    if (!link.wanted || link.down_since == absl::InfiniteFuture()) continue;
+    if (!link.IsOutOfReach()) continue;
     return absl::StrCat("worker ", link.reader->worker().address, ", which is out of reach",
                         link.reason.ok() ? "" : ": ", link.reason.message());
   }

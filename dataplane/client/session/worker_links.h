@@ -3,13 +3,15 @@
 // how many elements each worker may send. Reason to change: the life cycle of links. Guarded by the
 // session's lock (session_parts.h). A method that finds a link to dial or close, or a link whose
 // credits are to be granted or recalled, returns that link. The caller then does the work without
-// the lock.
+// the lock. No method that the agent calls regularly looks at all links: links with something to do
+// are on an agenda.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,16 +21,16 @@
 #include "absl/types/span.h"
 #include "control/observe/event_log.h"
 #include "control/protocol/client_messages.h"
-#include "control/protocol/heartbeat_counts.h"
 #include "control/protocol/message_parts.h"
 #include "control/stub/membership_view.h"
 #include "dataplane/client/delivery/delivery.h"
 #include "dataplane/client/delivery/received_element.h"
+#include "dataplane/client/session/agenda.h"
+#include "dataplane/client/session/worker_link.h"
 #include "dataplane/client/session_state/credit_manager.h"
 #include "dataplane/client/session_state/reader.h"
 #include "dataplane/client/session_state/session_options.h"
 #include "dataplane/client/session_state/step_times.h"
-#include "dataplane/client/session_state/unacked_receives.h"
 
 namespace penstock::client {
 
@@ -54,9 +56,10 @@ class WorkerLinks {
 
   // --- Closing and dialling ---
 
-  // Returns a link to close; nullptr: none. `none_wanted`: all links must be closed. The caller
-  // calls OnDown() afterwards.
-  std::shared_ptr<Reader> NextToClose(bool none_wanted, absl::Time now, absl::Time& wake) const;
+  // Sets whether all links must be closed and none dialled. At first, links are wanted.
+  void WantNone(bool none);
+  // Returns a link to close; nullptr: none. The caller calls OnDown() afterwards.
+  std::shared_ptr<Reader> NextToClose(absl::Time now, absl::Time& wake);
   void OnDown(WorkerId worker);
   struct Dial {
     std::shared_ptr<Reader> reader;
@@ -94,68 +97,41 @@ class WorkerLinks {
   Readers TakeRecalls(absl::Time now, absl::Time& wake);
 
   // --- Reports ---
-  // `none_wanted`: same as for NextToClose().
-  std::vector<control::LinkCounts> Count(bool none_wanted, const StepTimes& times) const;
-  // Forgets workers without a partition or a link, whose counts have just been reported.
-  void ForgetGone(Delivery& delivery);
+  // Makes the next heartbeat name all links. Call this when a stream begins.
+  void ReportAll() { reports_all_ = true; }
+  // Counts in `times` that a wait has ended with an element of the worker.
+  void CountWait(WorkerId worker, StepTimes& times);
+  // Fills in the links that have changed since the previous heartbeat, or all links. Then forgets
+  // workers without a partition or a link, which the next heartbeat names as gone.
+  void Report(const StepTimes& times, Delivery& delivery, control::ClientHeartbeat& heartbeat);
   // If a worker was out of reach, or the iteration had no worker, for the whole timeout, notes an
   // error for Next() and returns true. `dispatcher`: the dispatcher's address, for messages.
   bool CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake);
   absl::Status TakeError() { return std::exchange(error_, absl::OkStatus()); }
-  std::string AddressOf(WorkerId worker) const;
-  std::string ProtocolOf(WorkerId worker) const;  // of its latest link
   // Returns a description of what is missing, for messages; empty: nothing is missing.
   std::string OutOfReach(const std::string& dispatcher) const;
   std::string Addresses() const;  // of the workers that this client reads
 
  private:
-  enum class Phase : uint8_t {
-    kDown,      // there is no link
-    kDialling,  // Dial() may be running
-    kOpen,
-    kBroken,  // the link is over and must be closed before the next one
-  };
-  struct Link {
-    void Fail(const absl::Status& why);
-    // Stops using a protocol that has failed several times in a row because it lacks a resource,
-    // such as memory, on this host.
-    void GiveUpAfterFailures();
-    // Forgets failures from before the worker was wanted, which do not count.
-    void ForgetFailures() {
-      down_since = absl::InfiniteFuture();
-      retry_at = absl::InfinitePast();
-      backoff = absl::ZeroDuration();
-    }
-
-    std::shared_ptr<Reader> reader;
-    Phase phase = Phase::kDown;
-    bool dialled = false;  // Dial() has returned
-    bool opened = false;   // the worker has answered
-    bool wanted = true;    // the worker has a partition that this client reads
-    bool placed = true;    // the worker has a partition, perhaps one that this client does not read
-    absl::Time unwanted_since;
-    absl::Time retry_at = absl::InfinitePast();
-    absl::Duration backoff;
-    absl::Time down_since = absl::InfiniteFuture();
-    absl::Status reason;                     // why the link is down
-    int64_t number = 0;                      // of the latest link; 0 before the first
-    transfer::TransportSelection selection;  // of the link's transport
-    bool told_of_fall_back = false;  // an event has reported that the protocol is not the named one
-    bool made_progress = false;      // an element was received since the link was dialled
-    int consecutive_failures = 0;    // for lack of resources, with nothing received
-    std::map<std::string, std::string> given_up;  // protocols that are not tried again, and why
-    UnackedReceives unacked_receives;
-    int64_t elements = 0;  // received over all links to the worker
-    int64_t bytes = 0;
-    std::shared_ptr<transfer::FilledCounts> filled = std::make_shared<transfer::FilledCounts>();
-  };
+  using Link = WorkerLink;
+  using Phase = WorkerLink::Phase;
 
   Link* Find(WorkerId worker);
-  transfer::DialOptions DialOptionsFor(const Link& link, const control::Welcome& welcome) const;
-
+  // Called after each change of a link, except one that only its counts show. The next heartbeat
+  // names the link, and the agent acts on it when it must.
+  void OnAltered(WorkerId worker, const Link& link);
   const SessionOptions& options_;
   CreditManager& credits_;
   std::map<WorkerId, Link> links_;
+  bool none_wanted_ = false;
+  Agenda<WorkerId> to_close_;
+  Agenda<WorkerId> to_dial_;
+  Agenda<WorkerId> out_of_reach_;    // at the end of the timeout
+  std::vector<WorkerId> ready_;      // links that may have opened
+  std::set<WorkerId> unplaced_;      // links to workers without a partition
+  bool reports_all_ = true;          // in the next heartbeat
+  std::set<WorkerId> altered_;       // links that have changed since the last heartbeat
+  std::vector<WorkerId> forgotten_;  // links that were forgotten since then
   absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Status error_;  // Next() returns this error once
   bool recalls_all_ = false;

@@ -431,24 +431,6 @@ TEST_F(SessionTest, AWallClockThatIsSetForwardIsNoTimeThatWasWaited) {
   EXPECT_EQ(NextValue(), 0);
 }
 
-// One worker may be killed and started again and again.
-TEST_F(SessionTest, WorkersThatAreGoneAreForgotten) {
-  Begin();
-  Link();
-  for (uint64_t life = 100; life < 1100; ++life) {
-    control::Membership membership = Membership();
-    membership.partitions[0].worker = membership.workers[0].worker = WorkerId(life);
-    dispatcher_.Say(membership);
-  }
-  size_t links = 1000;
-  for (size_t i = 0; i < 100 && links > 2; ++i) {
-    ASSERT_TRUE(HeartbeatsGoOn(20));
-    const size_t last = dispatcher_.Count<control::ClientHeartbeat>() - 1;
-    links = dispatcher_.Heard<control::ClientHeartbeat>(last).links.size();
-  }
-  EXPECT_LE(links, 2u);
-}
-
 TEST_F(SessionTest, AChangeOfTheMembershipOpensALinkToTheNewWorker) {
   Begin();
   Link();
