@@ -76,10 +76,6 @@ void AddFleetFlags(CLI::App& command, bench::FleetOptions& options) {
       ->check(positive)
       ->capture_default_str();
   command
-      .add_option("--links", options.links,
-                  "The most links that a client's heartbeat names; 0: one to each worker.")
-      ->capture_default_str();
-  command
       .add_option("--peers-per-process", options.peers_per_process,
                   "The most workers and clients of a load process.")
       ->check(CLI::Range(1, 9'000))

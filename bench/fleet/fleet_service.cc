@@ -137,9 +137,9 @@ absl::Status FleetService::StartWorkers(int first, int count) {
 }
 
 absl::Status FleetService::StartClients(int first, int count, const control::JobAnswer& job) {
-  return AskEach("clients", first, count,
-                 absl::StrCat(" ", job.job.value(), " ", job.name, " ",
-                              absl::BytesToHexString(job.token), " ", options_.links));
+  return AskEach(
+      "clients", first, count,
+      absl::StrCat(" ", job.job.value(), " ", job.name, " ", absl::BytesToHexString(job.token)));
 }
 
 absl::Status FleetService::Order(const std::string& command, int worker) {

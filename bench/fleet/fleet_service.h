@@ -31,7 +31,6 @@ struct FleetOptions {
   double heartbeat_s = 1;
   double report_s = 1;     // between two reports of a client
   double bookmark_s = 10;  // between two bookmarks of a worker
-  size_t links = 0;        // that a client's heartbeat names at most; 0: one to each worker
 };
 
 // One thread at a time calls it.

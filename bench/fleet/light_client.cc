@@ -17,6 +17,7 @@ constexpr size_t kPartitionsRead = 64;  // partitions from which a client gets e
 
 control::ClientHello LightClient::Hello() {
   welcome_ = false;
+  names_all_links_ = true;
   return {.job = job_.job,
           .repetition = 0,
           .client = ClientId(number_),
@@ -53,9 +54,10 @@ void LightClient::OnMembership(const control::Membership& membership) {
   }
   for (const WorkerId worker : *altered) {
     if (view_.IsPlaced(worker)) {
-      workers_.insert(worker);
-    } else {
-      workers_.erase(worker);
+      if (links_.try_emplace(worker, 0).second) changed_links_.insert(worker);
+    } else if (links_.erase(worker) > 0) {
+      changed_links_.erase(worker);
+      gone_links_.push_back(worker);
     }
   }
 }
@@ -93,16 +95,24 @@ control::ClientHeartbeat LightClient::Beat() {
   ++beats_;
   const auto count = static_cast<int64_t>(beats_);
   control::ClientHeartbeat beat{.counter = beats_};
-  for (const WorkerId worker : workers_) {
-    if (links_ > 0 && beat.links.size() == links_) break;
+  const auto add = [&](WorkerId worker, int64_t elements) {
     beat.links.push_back({.worker = worker,
                           .protocol = "tcp",
                           .reason = "tcp: another host",
                           .open = true,
-                          .elements = count * 10,
-                          .bytes = count * 1'000'000,
+                          .elements = elements,
+                          .bytes = elements * 100'000,
                           .credits = 2});
+  };
+  beat.only_changed_links = !std::exchange(names_all_links_, false);
+  if (beat.only_changed_links) {
+    for (const WorkerId worker : changed_links_) add(worker, links_.at(worker));
+    beat.gone_links = gone_links_;
+  } else {
+    for (const auto& [worker, elements] : links_) add(worker, elements);
   }
+  changed_links_.clear();
+  gone_links_.clear();
   beat.steps = {count * 100, absl::Milliseconds(count * 900), absl::Milliseconds(count * 100)};
   return beat;
 }
@@ -122,6 +132,10 @@ control::Report LightClient::NextReport() {
     const auto next =
         static_cast<Index>(number_ << kIndexBits) + static_cast<Index>(partition.delivered);
     partition.delivered += kElementsPerReport;
+    if (const auto link = links_.find(view_.WorkerOf(id)); link != links_.end()) {
+      link->second += kElementsPerReport;
+      changed_links_.insert(link->first);
+    }
     report.partitions.push_back({.partition = id,
                                  .placement = Placement(partition.lowest),
                                  .delivered = IndexSet::Of(next, next + kElementsPerReport),

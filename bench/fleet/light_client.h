@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -21,15 +22,16 @@ namespace penstock::bench {
 // One thread at a time calls it. The caller owns the stream: it sends what the methods return.
 class LightClient {
  public:
-  // `number`: from 1 to 10,000, and different for each client of the job. `links`: the maximum
-  // number of workers that its heartbeats name; 0: all of which it was told.
-  LightClient(uint64_t number, const control::JobAnswer& job, size_t links)
-      : number_(number), job_(job), links_(links) {}
+  // `number`: from 1 to 10,000, and different for each client of the job.
+  LightClient(uint64_t number, const control::JobAnswer& job) : number_(number), job_(job) {}
 
   // As in LightWorker.
   control::ClientHello Hello();
   void OnMessage(const control::ClientDown& message, uint64_t sequence,
                  std::vector<control::ClientUp>& answers);
+  // The first one on a stream names a link to each worker with partitions. Each later one names the
+  // links over which the elements in reports have come since the last one, and links that are new
+  // or gone.
   control::ClientHeartbeat Beat();
   // The stream broke.
   void OnLost() { welcome_ = false; }
@@ -59,10 +61,12 @@ class LightClient {
 
   const uint64_t number_;
   const control::JobAnswer job_;
-  const size_t links_;
   std::vector<Partition> partitions_;
   control::MembershipView view_;
-  std::set<WorkerId> workers_;  // that have partitions; the first `links_` of them have links
+  std::map<WorkerId, int64_t> links_;  // to workers with partitions: elements over each link
+  std::set<WorkerId> changed_links_;   // since the last heartbeat
+  std::vector<WorkerId> gone_links_;   // since then
+  bool names_all_links_ = true;        // in the next heartbeat
   control::Heard heard_;
   absl::Duration interval_;
   uint64_t beats_ = 0;

@@ -111,18 +111,16 @@ class LoadProcess {
   absl::StatusOr<Json> StartClients(std::istream& words) {
     Numbers numbers;
     uint64_t job_id = 0;
-    size_t links = 0;
     control::JobAnswer job;
     std::string token;
-    if (!Read(words, numbers) || !(words >> job_id >> job.name >> token >> links))
-      return Unknown("clients");
+    if (!Read(words, numbers) || !(words >> job_id >> job.name >> token)) return Unknown("clients");
     job.job = JobId(job_id);
     job.token = absl::HexStringToBytes(token);
     for (uint64_t i = 0; i < numbers.count; ++i) {
       const uint64_t number = numbers.first + i * numbers.step;
       ASSIGN_OR_RETURN(auto stub, control::DispatcherStub::Make(options_.service));
       clients_[number] = std::make_unique<StreamedClient>(
-          LightClient(number, job, links), std::move(stub),
+          LightClient(number, job), std::move(stub),
           [](control::DispatcherStub& its, control::ClientSessionEvents* events) {
             return its.OpenClientSession(events);
           },

@@ -91,6 +91,7 @@ ClientHeartbeat BeatOfClient(int64_t counter, int links) {
                           .bytes = counter * 1'000'000,
                           .credits = 2});
   }
+  beat.only_changed_links = counter > 1;  // all of them have changed
   beat.steps = {counter * 100, absl::Milliseconds(counter * 900),
                 absl::Milliseconds(counter * 100)};
   return beat;

@@ -141,7 +141,7 @@ struct Cost {
 // over: no further message is handled, and no cost is counted.
 class Fleet {
  public:
-  Fleet(double limit_s, size_t links) : until_(Cpu() + limit_s), links_(links) { OpenCore(); }
+  explicit Fleet(double limit_s) : until_(Cpu() + limit_s) { OpenCore(); }
   ~Fleet() {
     core_.reset();
     for (const auto& [number, worker] : workers_) worker->peer.reset();
@@ -155,6 +155,7 @@ class Fleet {
     const auto found = workers_.lower_bound(static_cast<uint64_t>(i) * 7 % last_worker_ + 1);
     return found == workers_.end() ? *workers_.begin()->second : *found->second;
   }
+  int clients() const { return static_cast<int>(clients_.size()); }
   Client& client(int i) const { return *clients_[static_cast<size_t>(i) % clients_.size()]; }
 
   // Adds to `cost` what `event` costs until its last consequence.
@@ -220,8 +221,7 @@ class Fleet {
   }
   void JoinClient() {
     const uint64_t number = clients_.size() + 1;
-    clients_.push_back(
-        std::make_shared<Client>(LightClient(number, job_, links_), sent_, client_answers_));
+    clients_.push_back(std::make_shared<Client>(LightClient(number, job_), sent_, client_answers_));
     Reconnect(*clients_.back());
   }
   // Its stream breaks, and its port refuses connections.
@@ -306,7 +306,6 @@ class Fleet {
   }
 
   const double until_;
-  const size_t links_;
   uint64_t random_ = 0;
   uint64_t last_worker_ = 0;
   Recovered kept_;
@@ -323,7 +322,7 @@ class Fleet {
 
 struct Costs {
   Cost build, restart, worker_hello, client_hello, loss, join, move, client_join, bookmark, report,
-      worker_beat, client_beat, status;
+      worker_beat, first_beat, client_beat, status;
 };
 struct Row {
   const char* name;
@@ -341,6 +340,7 @@ constexpr Row kRows[] = {
     {"bookmark", &Costs::bookmark},
     {"report", &Costs::report},
     {"worker heartbeat", &Costs::worker_beat},
+    {"first heartbeat", &Costs::first_beat},  // of a client on its stream
     {"client heartbeat", &Costs::client_beat},
     {"GetStatus", &Costs::status},
 };
@@ -363,8 +363,13 @@ void MeasureSteady(Fleet& fleet, Costs& costs) {
   });
   repeat(costs.worker_beat, kMany,
          [&](int i) { fleet.Tell(fleet.worker(i), fleet.worker(i).light.Beat()); });
-  repeat(costs.client_beat, kMany,
-         [&](int i) { fleet.Tell(fleet.client(i), fleet.client(i).light.Beat()); });
+  const auto beat = [&](Client& client) { fleet.Tell(client, client.light.Beat()); };
+  repeat(costs.first_beat, fleet.clients(), [&](int i) { beat(fleet.client(i)); });
+  while (costs.first_beat.events > 0 && fleet.Repeats(costs.client_beat, kMany, kSeconds)) {
+    Client& client = fleet.client(costs.client_beat.events % costs.first_beat.events);
+    if (client.light.has_partitions()) fleet.Tell(client, client.light.NextReport());
+    fleet.Count(costs.client_beat, [&] { beat(client); });
+  }
   repeat(costs.status, kFew, [&](int) { fleet.GetStatus(); });
   repeat(costs.worker_hello, kMany, [&](int i) { fleet.Reconnect(fleet.worker(i)); });
   repeat(costs.client_hello, kMany, [&](int i) { fleet.Reconnect(fleet.client(i)); });
@@ -392,8 +397,8 @@ void MeasureMoves(Fleet& fleet, Costs& costs) {
     fleet.Count(costs.client_join, [&] { fleet.JoinClient(); });
 }
 
-Costs MeasureSize(const Size& size, double limit_s, size_t links) {
-  Fleet fleet(limit_s, links);
+Costs MeasureSize(const Size& size, double limit_s) {
+  Fleet fleet(limit_s);
   Costs costs;
   fleet.Count(costs.build, [&] { fleet.Build(size); });
   if (costs.build.events == 0) return costs;
@@ -447,12 +452,9 @@ int main(int argc, char** argv) {
   CLI::App app("Measure what events cost a dispatcher's core, by the size of the fleet.");
   std::vector<std::string> sizes = {"100x10", "300x30", "1000x100", "3000x300"};
   double limit_s = 20;
-  size_t links = 0;
   app.add_option("--sizes", sizes, "Workers x clients, one after the other.")->delimiter(',');
   app.add_option("--limit", limit_s,
                  "Seconds of CPU for each size. What is not measured by then is left out.");
-  app.add_option("--links", links,
-                 "The most links that a client's heartbeat names; 0: one to each worker.");
   CLI11_PARSE(app, argc, argv);
   std::vector<std::pair<bench::Size, bench::Costs>> measured;
   for (const std::string& text : sizes) {
@@ -463,7 +465,7 @@ int main(int argc, char** argv) {
                    text.c_str());
       return 1;
     }
-    measured.push_back({size, bench::MeasureSize(size, limit_s, links)});
+    measured.push_back({size, bench::MeasureSize(size, limit_s)});
     bench::Print(size, measured.back().second, limit_s);
   }
   bench::PrintGrowth(measured);

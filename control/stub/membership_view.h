@@ -28,6 +28,11 @@ class MembershipView {
 
   // Returns whether the worker has a partition.
   bool IsPlaced(WorkerId worker) const { return workers_.contains(worker); }
+  // Returns the partition's worker; none if it has none or was not named.
+  WorkerId WorkerOf(PartitionId partition) const {
+    const auto found = partitions_.find(partition);
+    return found == partitions_.end() ? WorkerId() : found->second.worker;
+  }
   // Returns the record of a worker that has a partition; null if it has none, or if the dispatcher
   // did not send the record.
   const Membership::Worker* Find(WorkerId worker) const;

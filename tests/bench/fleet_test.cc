@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -159,7 +160,7 @@ TEST(LightWorker, HoldsItsPlacementsUntilTheyAreTakenOrTheJournalIsAnother) {
 }
 
 TEST(LightClient, ReportsAllPartitionsWhenWelcomeAndAnswersFences) {
-  LightClient client(3, {}, 0);
+  LightClient client(3, {});
   std::vector<control::ClientUp> answers;
   client.OnMessage(control::Welcome{.placements = {{PartitionId(1), Placement(1)},
                                                    {PartitionId(2), Placement(4)}}},
@@ -174,6 +175,37 @@ TEST(LightClient, ReportsAllPartitionsWhenWelcomeAndAnswersFences) {
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(std::get<control::FenceAnswer>(answers[1]).report.placement, Placement(4));
   EXPECT_EQ(std::get<control::FenceAnswer>(answers[2]).report.placement, Placement(2));
+}
+
+TEST(LightClient, NamesAllLinksOnAStreamAndThenWhatHasChanged) {
+  LightClient client(3, {});
+  std::vector<control::ClientUp> answers;
+  const auto told = [&](uint64_t version, uint64_t second_worker) {
+    control::Membership membership{.version = version};
+    for (uint64_t partition = 1; partition <= 40; ++partition) {
+      const WorkerId worker(partition % 2 == 1 ? 1 : second_worker);
+      membership.partitions.push_back({PartitionId(partition), Placement(version), worker});
+    }
+    client.OnMessage(membership, version, answers);
+  };
+  const auto beat = [&] {
+    const control::ClientHeartbeat beat = client.Beat();
+    std::vector<uint64_t> named;
+    for (const control::LinkCounts& link : beat.links) named.push_back(link.worker.value());
+    return std::tuple(beat.only_changed_links, named, beat.gone_links);
+  };
+  using Named = std::vector<uint64_t>;
+  using Gone = std::vector<WorkerId>;
+  client.Hello();
+  told(1, 2);
+  EXPECT_EQ(beat(), std::tuple(false, Named{1, 2}, Gone{}));
+  EXPECT_EQ(beat(), std::tuple(true, Named{}, Gone{}));
+  client.NextReport();  // of four partitions
+  EXPECT_EQ(beat(), std::tuple(true, Named{1, 2}, Gone{}));
+  told(2, 3);
+  EXPECT_EQ(beat(), std::tuple(true, Named{3}, Gone{WorkerId(2)}));
+  client.Hello();
+  EXPECT_EQ(beat(), std::tuple(false, Named{1, 3}, Gone{}));
 }
 
 class PeersOfADispatcher : public ::testing::Test {
@@ -235,7 +267,7 @@ TEST_F(PeersOfADispatcher, ComeBackWithTheirPartitionsAfterARestart) {
   };
   EXPECT_TRUE(Eventually([&] { return workers_term() == 1; }));
   StreamedClient client(
-      LightClient(1, job, 0), Stub(),
+      LightClient(1, job), Stub(),
       [](auto& stub, auto* events) { return stub.OpenClientSession(events); }, of_clients,
       BootTime());
   const auto clients_term = [&] {
