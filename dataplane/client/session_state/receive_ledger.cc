@@ -21,6 +21,8 @@ ReceiveLedger::ReceiveLedger(const std::optional<IndicesByPartition>& restored) 
 }
 
 protocol::Receiver& ReceiveLedger::Of(PartitionId partition) {
+  altered_.insert(partition);
+  altered_since_last_.insert(partition);
   return receivers_.try_emplace(partition, partition).first->second;
 }
 
@@ -37,7 +39,7 @@ void ReceiveLedger::OnWelcome(const control::Welcome& welcome) {
     Of(placed.partition).OnWelcome(placed.placement);
     OnNamed(placed.partition);
   }
-  for (auto& [partition, receiver] : receivers_) receiver.OnConnected();
+  for (const auto& [partition, receiver] : receivers_) Of(partition).OnConnected();
 }
 
 void ReceiveLedger::OnHanded(PartitionId partition, Index position) {
@@ -62,11 +64,14 @@ IndicesByPartition ReceiveLedger::Delivered() const {
 
 std::vector<control::PartitionReport> ReceiveLedger::TakeNews(News news) {
   std::vector<control::PartitionReport> reports;
-  for (auto& [partition, receiver] : receivers_) {
+  for (const PartitionId partition : news == News::kAll ? altered_ : altered_since_last_) {
+    protocol::Receiver& receiver = receivers_.at(partition);
     std::optional<protocol::Report> its =
         news == News::kAll ? receiver.News() : receiver.ReceivedNews();
     if (its.has_value()) reports.push_back(*std::move(its));
   }
+  if (news == News::kAll) altered_.clear();
+  altered_since_last_.clear();
   news_ = false;
   return reports;
 }

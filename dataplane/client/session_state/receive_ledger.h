@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -25,6 +26,8 @@ class ReceiveLedger {
   // `restored`: the elements delivered before a restore.
   explicit ReceiveLedger(const std::optional<IndicesByPartition>& restored);
 
+  // Returns the partition's receiver for an event. Call this for each event: reports look only at
+  // partitions for which it was called.
   protocol::Receiver& Of(PartitionId partition);
   // Records that the dispatcher has named the partition. Partitions are numbered from 1.
   void OnNamed(PartitionId partition);
@@ -45,11 +48,15 @@ class ReceiveLedger {
   // Makes reports due immediately, as a shared job needs them near its end.
   void ReportAtOnce() { at_once_ = true; }
   bool at_once() const { return at_once_; }
-  // Returns the changes since the last report, for a report that is sent at once.
+  // Returns the changes since the last report, for a report that is sent at once. Looks only at
+  // partitions that have changed since then.
   std::vector<control::PartitionReport> TakeNews(News news);
 
  private:
   std::map<PartitionId, protocol::Receiver> receivers_;
+  // Partitions that may have changed since the last report of all news, and since the last report.
+  std::set<PartitionId> altered_;
+  std::set<PartitionId> altered_since_last_;
   uint64_t highest_ = 0;  // the highest number of a named partition
   int64_t handed_ = 0;
   bool news_ = false;
