@@ -43,6 +43,8 @@ TEST(MembershipView, AppliesChangesInOrder) {
                                       .workers = {At(kA, "a"), At(kC, "c")},
                                       .max_bytes_in_flight = 7}));
   EXPECT_FALSE(view.IsPlaced(kB));
+  EXPECT_EQ(view.WorkerOf(PartitionId(2)), kC);
+  EXPECT_EQ(view.WorkerOf(PartitionId(4)), WorkerId());
   EXPECT_EQ(view.Find(kB), nullptr);
   ASSERT_NE(view.Find(kC), nullptr);
   EXPECT_EQ(view.Find(kC)->address, "c");
