@@ -50,16 +50,18 @@ def build(tree, jobs):
     return tree / "build" / PRESET / "bin" / "penstock-simulate"
 
 
-def first_failure(program, out, minutes, jobs):
+def first_failure(tree, out, minutes, jobs):
     """Returns the farm's line for the first run that fails; None if no run fails within the time."""
-    corpus = sorted((ROOT / "tests/simulator/corpus").glob("*.scenario"))
+    program = build(tree, jobs)
+    corpus = sorted((tree / "tests/simulator/corpus").glob("*.scenario"))
     farm = subprocess.Popen([program, "simulate", "--farm", *corpus, "--minutes", str(minutes), "--jobs", str(jobs), "--out", out],
                             stdout=subprocess.PIPE, text=True)
-    try:
-        return next((line.strip() for line in farm.stdout if line.startswith(FAILURE)), None)
-    finally:
+    failure = next((line.strip() for line in farm.stdout if line.startswith(FAILURE)), None)
+    if failure is not None:
         farm.terminate()
-        farm.wait()
+    if farm.wait() != 0 and failure is None:
+        sys.exit(f"the farm could not run: {' '.join(map(str, farm.args))}")
+    return failure
 
 
 def main():
@@ -73,13 +75,13 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         tree = (given.work or pathlib.Path(temporary)).resolve() / "tree"
         copy_tree(tree)
-        failure = first_failure(build(tree, given.jobs), tree.parent / "failures" / "none", 1, given.jobs)
+        failure = first_failure(tree, tree.parent / "failures" / "none", 1, given.jobs)
         if failure is not None:
             sys.exit(f"without a patch: {failure}")
         missed = 0
         for patch in patches:
             apply(patch, tree)
-            failure = first_failure(build(tree, given.jobs), tree.parent / "failures" / patch.stem, given.minutes, given.jobs)
+            failure = first_failure(tree, tree.parent / "failures" / patch.stem, given.minutes, given.jobs)
             apply(patch, tree, "--reverse")
             missed += failure is None
             seconds = "not found" if failure is None else f"found in {failure.removeprefix(FAILURE)}"
