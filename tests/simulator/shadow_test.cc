@@ -93,6 +93,14 @@ TEST_F(ShadowTest, ComparesTheDispatchersOwnState) {
               HasSubstr("own state at record 1"));
 }
 
+TEST_F(ShadowTest, ComparesAnOwnStateAfterThatOfALaterRecord) {
+  const State first = state_;
+  AppendWorker();
+  EXPECT_TRUE(shadow_.OnDurable(1).ok());
+  EXPECT_TRUE(shadow_.OnOwnState(1, EncodeState(state_).value()).ok());
+  EXPECT_TRUE(shadow_.OnOwnState(0, EncodeState(first).value()).ok());  // of a snapshot
+}
+
 TEST_F(ShadowTest, ComparesTheOwnStateOnceItsRecordIsDurable) {
   AppendWorker();
   State other = state_;

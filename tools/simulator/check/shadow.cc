@@ -70,6 +70,7 @@ class WatchedJournal final : public Journal {
     if (counts_()) {
       control::Merge(changes, snapshot_);
       Check(shadow_.OnOwnState(sequence, PiecesOf(snapshot_)));
+      shadow_.ForgetRecords(sequence);
     }
     journal_->Snapshot(sequence, std::move(changes));
   }
@@ -150,10 +151,14 @@ absl::Status Shadow::OnOwnState(uint64_t sequence, std::vector<std::string> piec
   return CompareOwnState(sequence, pieces);
 }
 
-absl::Status Shadow::CompareOwnState(uint64_t sequence, const std::vector<std::string>& pieces) {
+void Shadow::ForgetRecords(uint64_t sequence) {
   while (!durable_.empty() && durable_.front().first <= sequence) durable_.pop_front();
+}
+
+absl::Status Shadow::CompareOwnState(uint64_t sequence, const std::vector<std::string>& pieces) {
   ASSIGN_OR_RETURN(control::State own, control::DecodeState(pieces));
-  for (const auto& [number, record] : durable_) RETURN_IF_ERROR(control::ApplyRecord(record, own));
+  for (const auto& [number, record] : durable_)
+    if (number > sequence) RETURN_IF_ERROR(control::ApplyRecord(record, own));
   ASSIGN_OR_RETURN(const std::vector<std::string> found, BytesOf(own));
   ASSIGN_OR_RETURN(const std::vector<std::string> expected, BytesOf(state_));
   if (expected == found) return absl::OkStatus();

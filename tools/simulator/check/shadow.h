@@ -73,10 +73,11 @@ class Shadow {
   void OnAppended(uint64_t sequence, std::string record);
   // All appended records up to `sequence` are durable.
   absl::Status OnDurable(uint64_t sequence);
-  // `pieces` is the dispatcher's own state after the record `sequence` (control::EncodeState),
-  // which is not before that of an earlier call. Compares it once that record is durable; never, if
-  // the record is lost.
+  // `pieces` is the dispatcher's own state after the record `sequence` (control::EncodeState).
+  // Compares it once that record is durable; never, if the record is lost.
   absl::Status OnOwnState(uint64_t sequence, std::vector<std::string> pieces);
+  // Further own states are of `sequence` or of later records.
+  void ForgetRecords(uint64_t sequence);
 
   // `on_record` is called with each further durable record, once.
   void Watch(std::function<void(const std::string& record)> on_record) {
@@ -103,7 +104,7 @@ class Shadow {
   control::State state_;
   uint64_t sequence_ = 0;
   std::deque<std::pair<uint64_t, std::string>> appended_;  // and not yet durable
-  // The durable records after the last own state that was compared, or after a restart.
+  // The durable records that own states may lack: those after ForgetRecords() or a restart.
   std::deque<std::pair<uint64_t, std::string>> durable_;
   // The dispatcher's own states that wait for their record, by its number.
   std::map<uint64_t, std::vector<std::string>> own_states_;
