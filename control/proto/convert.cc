@@ -5,18 +5,6 @@
 
 namespace penstock::control {
 
-void Fields(Encoder&, const absl::Status& value, wire::Status& message) {
-  message.set_code(static_cast<int>(value.code()));
-  message.set_message(std::string(value.message()));
-}
-
-void Fields(Decoder&, absl::Status& value, const wire::Status& message) {
-  const bool known = message.code() >= 0 && message.code() <= 16;
-  value = known
-              ? absl::Status(static_cast<absl::StatusCode>(message.code()), message.message())
-              : absl::UnknownError(absl::StrCat(message.message(), " (code ", message.code(), ")"));
-}
-
 void Fields(Encoder&, const IndexSet& value, wire::IndexSet& message) {
   Index end = 0;
   for (const IndexSet::Interval& interval : value.intervals()) {

@@ -3,7 +3,10 @@
 // by a list of fields (fields.h). For *_proto.cc files only; no other file sees Protobuf.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "control/proto/control.pb.h"
 #include "control/proto/fields.h"
 #include "control/protocol/index_set.h"
@@ -31,8 +34,19 @@ template <>
 inline constexpr TargetWorkers kLast<TargetWorkers> = TargetWorkers::kLocal;
 
 // Structs that are not converted by a list of fields.
-void Fields(Encoder& coder, const absl::Status& value, wire::Status& message);
-void Fields(Decoder& coder, absl::Status& value, const wire::Status& message);
+// `Message`: wire::Status, or a message that has its fields too.
+template <class Message>
+void Fields(Encoder&, const absl::Status& value, Message& message) {
+  message.set_code(static_cast<int>(value.code()));
+  message.set_message(std::string(value.message()));
+}
+template <class Message>
+void Fields(Decoder&, absl::Status& value, const Message& message) {
+  const bool known = message.code() >= 0 && message.code() <= 16;
+  value = known
+              ? absl::Status(static_cast<absl::StatusCode>(message.code()), message.message())
+              : absl::UnknownError(absl::StrCat(message.message(), " (code ", message.code(), ")"));
+}
 void Fields(Encoder& coder, const IndexSet& value, wire::IndexSet& message);
 void Fields(Decoder& coder, IndexSet& value, const wire::IndexSet& message);
 

@@ -113,7 +113,7 @@ WIRE_PAIR(ReportAtOnce, wire::Empty) {}
 WIRE_STRUCT(Committed, wire::Committed, number);
 WIRE_STRUCT(End, wire::End, rounds, elements);
 WIRE_PAIR(Left, wire::Empty) {}
-WIRE_PAIR(SessionError, wire::Status) {
+WIRE_PAIR(SessionError, wire::Refusal) {
   Fields(coder, value.status, message);
   WIRE_FIELDS(life);
 }
@@ -200,7 +200,7 @@ WIRE_PAIR(Unassign, wire::PlacedPartition) {
 }
 WIRE_STRUCT(Splits, wire::Splits, of, run);
 WIRE_PAIR(Drained, wire::Empty) {}
-WIRE_PAIR(WorkerRefused, wire::Status) {
+WIRE_PAIR(WorkerRefused, wire::Refusal) {
   Fields(coder, value.status, message);
   WIRE_FIELDS(life);
 }

@@ -20,7 +20,10 @@ class MovingService {
  public:
   MovingService() {
     Start(0);
-    Start(1);
+    do {
+      ports_[1] = 0;
+      Start(1);
+    } while (ports_[0] == ports_[1]);
   }
   ~MovingService() { dispatcher_->Stop(); }
 

@@ -267,7 +267,7 @@ class CommandTest(unittest.TestCase):
             self.assertEqual(heads[0], ["WORKER", "ID", "PERMITS", "PARTITIONS", "STATE", "SILENT"])
             self.assertEqual([(head[0], head[1]) for head in heads[1:]],
                              [("JOB", "NAME"), ("JOB", "TRAINERS BUSY"), ("JOB", "CLIENT"), ("JOB", "CLIENT")])
-            self.assertEqual(heads[4][2:4], ["WORKER", "PROTOCOL"])
+            self.assertEqual(heads[4][2:5], ["READS", "WORKER", "PROTOCOL"])
             self.assertEqual([len(table) for table in lines], [3, 1, 1, 1, 1])
             starts = [lines[0][0].index(word) for word in heads[0]]
             for row in lines[0][1:]:  # each cell is under its head
