@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/host_port.h"
+#include "control/settings/namespace_settings.h"
 #include "control/settings/server_settings.h"
 #include "include/status_macros.h"
 #include "penstock/server.h"
@@ -54,7 +55,9 @@ void AddDispatcher(CLI::App& app, Chosen& chosen) {
   settings.push_back(
       {"deployment-mode", &given->deployment_mode,
        "Place of the workers: COLOCATED (in trainers' processes), REMOTE or HYBRID."});
-  AddServerOptions(*command, std::move(settings));
+  AddServerOptions(*command, std::move(settings), [given](const std::string& path) {
+    return SettleNamespaces(given->config, path, ProcessEnvironment());
+  });
   command->add_option("--port-file", given->port_file, "File to which the bound port is written.");
   command->callback([given, &chosen] { chosen.run = [given] { return RunDispatcher(*given); }; });
 }

@@ -51,6 +51,10 @@ std::string SectionOf(const CLI::App& command) {
   return section;
 }
 
+void ThrowUnless(const absl::Status& settled) {
+  if (!settled.ok()) throw CLI::ValidationError(std::string(settled.message()));
+}
+
 // Sets the settings without a flag from the environment and the settings file.
 void SettleRest(const CLI::App& command, const std::vector<Setting>& settings,
                 const std::string& path, const Environment& environment) {
@@ -58,16 +62,13 @@ void SettleRest(const CLI::App& command, const std::vector<Setting>& settings,
   for (const Setting& setting : settings) {
     if (command.count(absl::StrCat("--", setting.name)) > 0) given.insert(setting.name);
   }
-  const absl::Status settled =
-      Settle(SectionOf(command), settings, given, path, environment).status();
-  if (!settled.ok()) throw CLI::ValidationError(std::string(settled.message()));
+  ThrowUnless(Settle(SectionOf(command), settings, given, path, environment).status());
 }
 
 // Configures how this process reads remote files. These settings have no flags.
 void SettleFiles(const std::string& path) {
   const absl::StatusOr<FilesConfig> config = ReadFilesConfig(path, ProcessEnvironment());
-  const absl::Status settled = config.ok() ? ConfigureFiles(*config) : config.status();
-  if (!settled.ok()) throw CLI::ValidationError(std::string(settled.message()));
+  ThrowUnless(config.ok() ? ConfigureFiles(*config) : config.status());
 }
 
 }  // namespace
@@ -91,17 +92,20 @@ void AddOptions(CLI::App& command, std::vector<Setting> settings) {
   });
 }
 
-void AddServerOptions(CLI::App& command, std::vector<Setting> settings) {
+void AddServerOptions(CLI::App& command, std::vector<Setting> settings,
+                      std::function<absl::Status(const std::string& path)> settle_more) {
   const std::string section = SectionOf(command);
   auto path = std::make_shared<std::string>();
   command.add_option("--config", *path,
                      absl::StrCat("Settings file; this command reads its section [", section,
                                   "]. (", kFileVariable, ")"));
   for (const Setting& setting : settings) AddFlag(command, section, setting);
-  command.parse_complete_callback([&command, path, settings = std::move(settings)] {
-    SettleRest(command, settings, *path, ProcessEnvironment());
-    SettleFiles(*path);
-  });
+  command.parse_complete_callback(
+      [&command, path, settings = std::move(settings), settle_more = std::move(settle_more)] {
+        SettleRest(command, settings, *path, ProcessEnvironment());
+        SettleFiles(*path);
+        if (settle_more) ThrowUnless(settle_more(*path));
+      });
 }
 
 }  // namespace penstock::tools

@@ -2,9 +2,11 @@
 // Settings (control/settings) as flags of a command.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "control/settings/server_settings.h"
 #include "control/settings/settings.h"
@@ -21,8 +23,10 @@ namespace penstock::tools {
 // a command.
 void AddOptions(CLI::App& command, std::vector<Setting> settings);
 // Same as AddOptions(), but values may also come from the command's section of the settings file,
-// --config.
-void AddServerOptions(CLI::App& command, std::vector<Setting> settings);
+// --config. `settle_more`: reads what else the command takes from this file (empty: the file of the
+// environment), after the settings.
+void AddServerOptions(CLI::App& command, std::vector<Setting> settings,
+                      std::function<absl::Status(const std::string& path)> settle_more = {});
 
 // --dispatcher-address and --timeout-ms of the commands that call a dispatcher.
 struct DispatcherCall {

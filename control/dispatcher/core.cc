@@ -92,6 +92,7 @@ absl::Status Core::Recover() {
 
   liveness_.Begin();
   workers_.Begin();
+  placer_.room().Begin();
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "control/observe/event_log.h"
 #include "control/policy/audience.h"
 #include "control/policy/leases.h"
+#include "control/policy/quotas.h"
 #include "control/policy/snapshots.h"
 #include "control/protocol/rules.h"
 #include "penstock/server.h"
@@ -39,7 +40,7 @@ struct CoreOptions {
   // is kept while no job reads it.
   absl::Duration abandoned_job_ttl = absl::InfiniteDuration();
   absl::Duration dataset_ttl = absl::InfiniteDuration();
-  NamespaceLimits namespace_limits;  // of each namespace
+  Quotas quotas;  // of the namespaces
   // The number of workers above which each reader of a shared iteration reads about this many of
   // them (control/policy/audience.h); 0: each reader reads all.
   int64_t max_links = kMaxLinks;

@@ -69,16 +69,6 @@ absl::StatusOr<std::string> FindExisting(const State& state, const Caller& calle
 
 }  // namespace
 
-int64_t BytesOf(std::string_view definition, const DatasetSummary& summary) {
-  size_t bytes = definition.size() + summary.spec_text.size();
-  for (const NodeFingerprint& node : summary.nodes) bytes += sizeof(node) + node.name.size();
-  for (const SplitProvider& provider : summary.plan) {
-    bytes += sizeof(provider) + provider.node.size();
-    for (const std::string& file : provider.files) bytes += sizeof(file) + file.size();
-  }
-  return static_cast<int64_t>(bytes);
-}
-
 absl::StatusOr<RegisterDatasetAnswer> DatasetRegistry::Register(
     Transaction& txn, const RegisterDatasetRequest& request) {
   RETURN_IF_ERROR(CheckTexts(request));
@@ -119,27 +109,14 @@ absl::Status DatasetRegistry::CheckAnswer(const Caller& caller, const std::strin
 
 absl::Status DatasetRegistry::CheckLimit(const RegisterDatasetRequest& request,
                                          const std::string& id) const {
-  const int64_t limit = options_.namespace_limits.dataset_bytes;
-  if (limit == 0) return absl::OkStatus();
   const std::string_view name_space = NamespaceOf(id);
-  int64_t bytes = BytesOf(request.definition, request.summary);
-  const int64_t added = bytes;
-  // A job keeps the definition that it began with, even if the definition's id has another one now.
-  std::set<const DatasetRecord*> kept;
-  for (const auto& [other, dataset] : state_.datasets) {
-    if (other != id) kept.insert(dataset.get());  // `id` loses its definition
-  }
-  for (const auto& [job, record] : state_.jobs) kept.insert(record.dataset.get());
-  for (const DatasetRecord* dataset : kept) {
-    if (NamespaceOf(dataset->id) == name_space)
-      bytes += BytesOf(dataset->definition, dataset->summary);
-  }
-  if (bytes <= limit) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("namespace ", std::string(name_space), " has ", bytes - added, " of ", limit,
-                   " bytes of datasets, and this one has ", added,
-                   " (max_dataset_bytes_per_namespace); remove jobs that are over, and unregister "
-                   "datasets that no job reads"));
+  int64_t bytes = state_.uses.Of(name_space).dataset_bytes;
+  // `id` loses its definition. A job keeps the one that it began with.
+  const auto there = state_.FindDataset(id);
+  if (there != nullptr && state_.uses.HasOneReference(*there))
+    bytes -= BytesOf(there->definition, there->summary);
+  return options_.quotas.CheckDatasetBytes(name_space, bytes,
+                                           BytesOf(request.definition, request.summary));
 }
 
 absl::StatusOr<std::shared_ptr<const DatasetRecord>> DatasetRegistry::Find(const Transaction& txn,

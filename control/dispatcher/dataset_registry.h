@@ -7,10 +7,6 @@
 
 namespace penstock::control {
 
-// Returns the bytes that a dataset takes, and counts for in its namespace: the definition, and the
-// file names and nodes of the summary.
-int64_t BytesOf(std::string_view definition, const DatasetSummary& summary);
-
 class DatasetRegistry {
  public:
   explicit DatasetRegistry(const SharedState& shared) : shared_(shared) {}

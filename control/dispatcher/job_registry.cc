@@ -141,24 +141,10 @@ absl::Status JobRegistry::CheckRights(const Caller& caller, const GetOrCreateJob
 
 absl::Status JobRegistry::CheckLimits(std::string_view name_space, const JobTerms& terms,
                                       const JobRecord* replaced) const {
-  const std::string its(name_space);
-  const NamespaceLimits& limits = options_.namespace_limits;
-  // A fixed order is merged from all partitions at once.
-  if (limits.partitions > 0 && terms.deterministic && terms.partitions > limits.partitions) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the job needs ", terms.partitions, " partitions at once, but namespace ", its,
-                     " may have ", limits.partitions, " (max_partitions_per_namespace)"));
-  }
-  if (limits.jobs == 0) return absl::OkStatus();
-  const auto jobs = std::count_if(state_.jobs.begin(), state_.jobs.end(), [&](const auto& entry) {
-    const JobRecord& job = entry.second;
-    return &job != replaced && NamespaceOf(job.name) == name_space && !state_.IsOver(job);
-  });
-  if (jobs < limits.jobs) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("namespace ", its, " has ", jobs, " of ", limits.jobs,
-                   " jobs (max_jobs_per_namespace); wait until one finishes, or run `penstock jobs "
-                   "cancel` for one"));
+  RETURN_IF_ERROR(options_.quotas.CheckTerms(name_space, terms));
+  const int64_t jobs = state_.uses.Of(name_space).jobs;
+  const bool ends_one = replaced != nullptr && !state_.IsOver(*replaced);
+  return options_.quotas.CheckJobs(name_space, ends_one ? jobs - 1 : jobs);
 }
 
 absl::StatusOr<JobAnswer> JobRegistry::GetOrCreate(Transaction& txn,

@@ -10,7 +10,6 @@
 #include "control/dispatcher/transaction.h"
 #include "control/policy/placing.h"
 #include "control/protocol/invariant.h"
-#include "control/protocol/scoped_name.h"
 #include "control/protocol/shard.h"
 
 namespace penstock::control {
@@ -31,21 +30,10 @@ constexpr absl::Duration kTrial = absl::Seconds(5);
 // workers.
 constexpr int kTries = 3;
 
-// Returns the number of partitions that have a worker and have not ended. `context`: may be null.
-int64_t CountAtWork(const protocol::IterationRecord& record,
-                    const protocol::IterationContext* context) {
-  int64_t count = 0;
-  for (size_t p = 0; p < record.partitions.size(); ++p) {
-    const bool ended = record.partitions[p].end.has_value() ||
-                       (context != nullptr && context->partitions[p].ended.has_value());
-    if (record.partitions[p].worker && !ended) ++count;
-  }
-  return count;
-}
-
 // Compares what the state keeps with what follows from its records.
 void CheckKept(const State& state, const IterationState& iteration) {
   PENSTOCK_INVARIANT(state.placed == state.ComputePlaced());
+  PENSTOCK_INVARIANT(state.uses == state.ComputeUses());
   PENSTOCK_INVARIANT(protocol::Equal(iteration.record.committed_by_any.sets,
                                      protocol::ComputeCommitted(iteration.record).sets));
 }
@@ -58,7 +46,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
   const Inputs now = InputsOf(txn.GetContext(id));
   const auto placed = placed_.find(id);
   const bool nothing_new =
-      placed != placed_.end() && placed->second == now && trials_.empty() && !limited_.contains(id);
+      placed != placed_.end() && placed->second == now && trials_.empty() && !room_.Waits(id);
   if (nothing_new && !options_.check_kept) return;
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
   if (options_.check_kept) CheckKept(state_, iteration);
@@ -88,10 +76,10 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
   PartitionCounts counts(state_, iteration, context);
   const bool anywhere = failures_.empty() && iteration.division.count == 0;
   if (anywhere && !SomebodyHasRoom(state_, iteration, counts, usable)) return;
-  int64_t room = RoomInNamespace(state_.jobs.at(iteration.job));
+  int64_t room = room_.For(state_.jobs.at(iteration.job));
   for (PartitionId partition : assignable) {
     if (room <= 0) {
-      limited_.insert(id);
+      room_.Wait(id);
       break;
     }
     const PartitionKey key{id, partition};
@@ -117,43 +105,8 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
   if (some) Balance(txn, id);  // no partition is moved while one waits for a worker
 }
 
-int64_t PartitionPlacer::RoomInNamespace(const JobRecord& job) const {
-  const int64_t limit = options_.namespace_limits.partitions;
-  if (limit == 0) return std::numeric_limits<int64_t>::max();
-  int64_t placed = 0;
-  for (const auto& [id, iteration] : state_.iterations) {
-    if (!state_.GoesOn(iteration) || iteration.record.closed ||
-        NamespaceOf(state_.jobs.at(iteration.job).name) != NamespaceOf(job.name)) {
-      continue;
-    }
-    placed += NumAtWork(iteration);
-  }
-  return std::max<int64_t>(limit - placed, 0);
-}
-
-int64_t PartitionPlacer::NumAtWork(const IterationState& iteration) const {
-  const auto context = shared_.contexts.find(iteration.id);
-  if (context == shared_.contexts.end()) return CountAtWork(iteration.record, nullptr);
-  const uint64_t changes = context->second.placing_changes;
-  const auto [kept, is_new] = at_work_.try_emplace(iteration.id);
-  if (is_new || kept->second.changes != changes) {
-    kept->second = {changes, CountAtWork(iteration.record, &context->second)};
-  } else if (options_.check_kept) {
-    PENSTOCK_INVARIANT(kept->second.count == CountAtWork(iteration.record, &context->second));
-  }
-  return kept->second.count;
-}
-
-std::string PartitionPlacer::FullNamespace(const JobRecord& job) const {
-  if (RoomInNamespace(job) > 0) return "";
-  const int64_t limit = options_.namespace_limits.partitions;
-  return absl::StrCat("another partition to end, because namespace ",
-                      std::string(NamespaceOf(job.name)), " has ", limit, " of ", limit,
-                      " partitions (max_partitions_per_namespace)");
-}
-
 void PartitionPlacer::RetryLimited(Transaction& txn) {
-  for (const IterationId id : std::exchange(limited_, {})) {
+  for (const IterationId id : room_.TakeWaiting()) {
     placed_.erase(id);
     txn.Guard([&] {
       if (state_.FindIteration(id) != nullptr) OpenAndPlace(txn, id);
@@ -298,7 +251,7 @@ void PartitionPlacer::Forget(IterationId iteration) {
       failures_, [&](const auto& entry) { return entry.first.iteration == iteration; });
   audiences_.Forget(iteration);
   placed_.erase(iteration);
-  at_work_.erase(iteration);
+  room_.Forget(iteration);
 }
 
 bool PartitionPlacer::SomebodyMayRun(const IterationState& iteration,

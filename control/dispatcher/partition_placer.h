@@ -13,6 +13,7 @@
 
 #include "control/dispatcher/audience_chooser.h"
 #include "control/dispatcher/link_monitor.h"
+#include "control/dispatcher/monitoring/namespace_room.h"
 #include "control/dispatcher/shared_state.h"
 
 namespace penstock::control {
@@ -20,7 +21,10 @@ namespace penstock::control {
 class PartitionPlacer {
  public:
   PartitionPlacer(const SharedState& shared, const LinkMonitor& links)
-      : shared_(shared), links_(links), audiences_(shared) {}
+      : shared_(shared),
+        links_(links),
+        audiences_(shared),
+        room_(shared.options.quotas, shared.state, shared.contexts, shared.options.check_kept) {}
 
   // Opens partitions of the iteration, and places those that wait for a worker. Returns in constant
   // time if nothing has changed on which the result depends since all that could be placed was
@@ -36,15 +40,14 @@ class PartitionPlacer {
   //   IterationContext::placing_changes. So are the passes that begin or are over
   //   (CountForPlacing in transaction.cc). The other splits only become fewer, and then no more
   //   partitions are opened than before
-  // - the room in the namespace: an iteration that waits for it is in `limited_`, and then each
-  //   call places
+  // - the room in the namespace: while an iteration waits for it, each call places
   // The terms of the job, its division and the options are constant. An iteration that is failed,
   // cancelled or closed is not placed.
   void OpenAndPlace(Transaction& txn, IterationId iteration);
-  // Returns the limit that keeps partitions of the job's namespace waiting, as text; empty if the
-  // namespace is below it.
-  std::string FullNamespace(const JobRecord& job) const;
-  // Places partitions that waited because of that limit.
+  // The room in the namespaces. The caller tells it of events.
+  NamespaceRoom& room() { return room_; }
+  const NamespaceRoom& room() const { return room_; }
+  // Places partitions that waited for room in their namespace.
   void RetryLimited(Transaction& txn);
   // Moves partitions that would be better placed on another worker. Call it after an event that may
   // make a better placement possible: a worker joined, a partition ended, a reader came back.
@@ -129,12 +132,6 @@ class PartitionPlacer {
   bool IsTrying(WorkerId worker) const;
   std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const;
 
-  // Returns how many further partitions of the job's namespace may be placed.
-  int64_t RoomInNamespace(const JobRecord& job) const;
-  // Returns how many partitions of the iteration have a worker and have not ended. Counts them only
-  // after IterationContext::placing_changes has changed.
-  int64_t NumAtWork(const IterationState& iteration) const;
-
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
@@ -145,15 +142,10 @@ class PartitionPlacer {
   // By worker: the partition that was last tried on it because no worker could be reserved for the
   // partition, and the time of that placement.
   std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_;
-  std::set<IterationId> limited_;  // iterations with partitions that wait for their namespace
-  uint64_t trouble_changes_ = 0;   // of `failures_`, `alone_` and `trials_`
+  uint64_t trouble_changes_ = 0;  // of `failures_`, `alone_` and `trials_`
   mutable Usable usable_;
-  struct AtWork {
-    uint64_t changes = 0;  // IterationContext::placing_changes when it was counted
-    int64_t count = 0;
-  };
-  mutable std::map<IterationId, AtWork> at_work_;  // filled by NumAtWork()
-  std::map<IterationId, Inputs> placed_;           // when OpenAndPlace() last began to place
+  NamespaceRoom room_;
+  std::map<IterationId, Inputs> placed_;  // when OpenAndPlace() last began to place
 };
 
 }  // namespace penstock::control

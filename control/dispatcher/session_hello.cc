@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles hellos: a client begins its session, or continues it on another stream.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -63,6 +62,16 @@ bool NeedsNoPlace(const State& state, const Sessions& sessions, JobId job,
   const IterationState* before = state.FindIteration(job, hello.repetition - 1);
   return before != nullptr && before->record.finished && before->record.FindReader(hello.client) &&
          sessions.contains({before->id, hello.client});
+}
+
+// Returns whether the client reads an iteration of the job that is not finished.
+bool IsReading(const State& state, const JobRecord& job, ClientId client) {
+  return std::ranges::any_of(state.IterationsOf(job.id), [&](IterationId id) {
+    const IterationState& iteration = state.iterations.at(id);
+    const auto reader = iteration.record.FindReader(client);
+    return reader && !iteration.record.finished && state.GoesOn(iteration) &&
+           iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive;
+  });
 }
 
 // Ends the stream in a way that makes the client try again, and shows it that the dispatcher is up.
@@ -135,28 +144,17 @@ absl::StatusOr<const JobRecord*> SessionManager::CheckHello(Transaction& txn,
 // begins a later repetition: it has read before, and another client may have taken its place
 // meanwhile.
 absl::Status SessionManager::CheckLimit(const JobRecord& job, const ClientHello& hello) const {
-  const int64_t limit = shared_.options.namespace_limits.clients;
-  if (limit == 0 || NeedsNoPlace(state_, sessions_, job.id, hello)) return absl::OkStatus();
   const std::string_view name_space = NamespaceOf(job.name);
-  std::set<std::pair<JobId, ClientId>> clients;  // clients of two jobs may choose the same id
-  for (const auto& [id, iteration] : state_.iterations) {
-    if (!state_.GoesOn(iteration) || iteration.record.finished ||
-        NamespaceOf(state_.jobs.at(iteration.job).name) != name_space) {
-      continue;
-    }
-    for (const protocol::ReaderRecord& reader : iteration.record.readers) {
-      if (reader.status == protocol::ReaderStatus::kActive)
-        clients.insert({iteration.job, reader.client});
-    }
+  const absl::Status room =
+      shared_.options.quotas.CheckClients(name_space, state_.uses.Of(name_space).clients);
+  if (room.ok() || IsReading(state_, job, hello.client) ||
+      NeedsNoPlace(state_, sessions_, job.id, hello)) {
+    return absl::OkStatus();
   }
-  const auto reading = static_cast<int64_t>(clients.size());
-  if (reading < limit || clients.contains({job.id, hello.client})) return absl::OkStatus();
-  const std::string why = absl::StrCat("namespace ", std::string(name_space), " has ", reading,
-                                       " of ", limit, " clients (max_clients_per_namespace)");
   const bool began =
       hello.repetition > 0 && (state_.past.contains({job.id, hello.repetition - 1}) ||
                                state_.FindIteration(job.id, hello.repetition - 1));
-  return began ? absl::AbortedError(why) : absl::ResourceExhaustedError(why);
+  return began ? absl::AbortedError(room.message()) : room;
 }
 
 absl::Status SessionManager::CheckOpenIterations(const JobRecord& job) const {

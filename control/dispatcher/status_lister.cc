@@ -287,7 +287,7 @@ void StatusLister::ListIterations(const JobRecord& job, const StatusPlace& first
     const auto& ends = state_.past.at({job.id, past[i]}).ends;
     to.earlier_elements += std::accumulate(ends.begin(), ends.end(), Index{0});
   }
-  std::string room = from_.placer.FullNamespace(job);
+  std::string room = from_.placer.room().WhyFull(job);
   if (room.empty()) room = shared_.workers.empty() ? "a worker" : "room on a worker";
   // By repetition, so that an iteration which becomes past between two pages keeps its place.
   std::vector<std::pair<int64_t, const IterationState*>> all;

@@ -170,7 +170,15 @@ static void CountForPlacing(SharedState& shared, const Change& change, size_t pa
   if (NumPasses(shared.state, iteration) != passes) ++context->second.placing_changes;
 }
 
+// Counts the partitions at work after a change that ends iterations at once.
+static void CountWhatEnded(NamespaceRoom& room, const State& state, const Change& applied) {
+  if (const auto* failed = std::get_if<IterationFailed>(&applied)) room.Count(failed->iteration);
+  if (const auto* cancelled = std::get_if<JobCancelled>(&applied))
+    for (const IterationId id : state.IterationsOf(cancelled->job)) room.Count(id);
+}
+
 void Transaction::Apply(Change change) {
+  core_.mu_.AssertHeld();
   const IterationId iteration = IterationOf(change);
   if (iteration) at_work_ = iteration;
   // Allocates first: once a change is applied, it must be appended.
@@ -188,6 +196,7 @@ void Transaction::Apply(Change change) {
              std::holds_alternative<IterationRetired>(applied)) {
     shared_.counts.Forget(IterationOf(applied));
   }
+  CountWhatEnded(core_.placer_.room(), shared_.state, applied);
 }
 
 protocol::IterationContext& Transaction::GetContext(IterationId iteration) {
@@ -367,6 +376,7 @@ void Transaction::Settle(IterationId iteration, protocol::Decision decision,
 }
 
 void Transaction::Apply(IterationId id, protocol::Decision decision, const MarkedBookmark* marks) {
+  core_.mu_.AssertHeld();
   const IterationState& iteration = shared_.state.iterations.at(id);
   do {
     for (protocol::IterationChange& change : decision.changes) {
@@ -384,6 +394,7 @@ void Transaction::Apply(IterationId id, protocol::Decision decision, const Marke
     }
     decision = protocol::Consequences(iteration.record, GetContext(id));
   } while (!decision.empty());
+  core_.placer_.room().Count(id);
 }
 
 IterationEnd Transaction::EndOf(const IterationState& iteration) {

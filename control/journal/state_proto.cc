@@ -345,6 +345,7 @@ absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
     return absl::DataLossError(absl::StrCat("the snapshot is invalid: ", read.message()));
   }
   state.placed = state.ComputePlaced();
+  state.uses = state.ComputeUses();
   for (auto& [id, iteration] : state.iterations)
     iteration.record.committed_by_any = protocol::ComputeCommitted(iteration.record);
   return state;

@@ -21,7 +21,8 @@ namespace penstock {
 namespace {
 
 // All programs share one file; each program reads its own section.
-constexpr std::array<const char*, 4> kSections = {"dispatcher", "worker", "client", "files"};
+constexpr std::array<const char*, 5> kSections = {"dispatcher", "worker", "client", "files",
+                                                  "namespaces"};
 constexpr std::array<const char*, 11> kOneForAll = {"dispatcher-address", "data-transfer-protocol",
                                                     "fallback",           "ucx-lanes",
                                                     "transports",         "tls-ca",
@@ -132,6 +133,17 @@ absl::Status UnknownKey(const std::string& place, const std::string& key, std::s
                                                  absl::StrJoin(known, ", ")));
 }
 
+// Returns the sections of the file, or of the file that the environment names; none if neither
+// names one. Sets `path` to the file.
+absl::StatusOr<std::vector<TomlSection>> ReadSections(const Environment& environment,
+                                                      std::string& path) {
+  if (path.empty()) path = environment(kFileVariable).value_or("");
+  if (path.empty()) return std::vector<TomlSection>();
+  ASSIGN_OR_RETURN(std::vector<TomlSection> sections, ReadToml(path));
+  RETURN_IF_ERROR(CheckSections(path, sections));
+  return sections;
+}
+
 // Returns an error if `setting` has an empty value that it may not have. `place` is where the value
 // came from.
 absl::Status CheckNotEmpty(const Setting& setting, const std::string& place) {
@@ -236,15 +248,35 @@ absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setti
     RETURN_IF_ERROR(CheckNotEmpty(setting, absl::StrCat("--", setting.name)));
   }
   RETURN_IF_ERROR(SettleFromEnvironment(section, settings, environment, settled, sources));
-  if (path.empty()) path = environment(kFileVariable).value_or("");
-  if (path.empty()) return sources;
-  ASSIGN_OR_RETURN(const std::vector<TomlSection> sections, ReadToml(path));
-  RETURN_IF_ERROR(CheckSections(path, sections));
+  ASSIGN_OR_RETURN(const std::vector<TomlSection> sections, ReadSections(environment, path));
   for (const TomlSection& each : sections) {
     if (each.name != section) continue;
     RETURN_IF_ERROR(SettleFromSection(each, settings, path, settled, sources));
   }
   return sources;
+}
+
+absl::Status SettleTables(
+    std::string_view section,
+    absl::FunctionRef<std::vector<Setting>(const std::string& name)> settings_of, std::string path,
+    const Environment& environment) {
+  ASSIGN_OR_RETURN(const std::vector<TomlSection> sections, ReadSections(environment, path));
+  for (const TomlSection& each : sections) {
+    if (each.name != section) continue;
+    for (const TomlEntry& entry : each.entries) {
+      if (std::ranges::count(each.tables, entry.key, &TomlSection::name) > 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat(path, ":", entry.line, ": ", entry.key, " is ",
+                                                     TypeOf(entry.value), ", but must be a table [",
+                                                     each.name, ".", entry.key, "]"));
+    }
+    for (TomlSection table : each.tables) {
+      const std::vector<Setting> settings = settings_of(table.name);
+      table.name = absl::StrCat(each.name, ".", table.name);
+      Sources sources;
+      RETURN_IF_ERROR(SettleFromSection(table, settings, path, {}, sources));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace penstock

@@ -19,6 +19,8 @@
 #include <variant>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "penstock/export.h"
@@ -67,5 +69,13 @@ inline constexpr char kFileVariable[] = "PENSTOCK_CONFIG";
 absl::StatusOr<Sources> Settle(std::string_view section, const std::vector<Setting>& settings,
                                const std::set<std::string>& given, std::string path,
                                const Environment& environment);
+
+// Gives the settings `settings_of(NAME)` their values from each table [section.NAME] of the file,
+// if there are any. Nothing comes from the environment, because a variable has no place for NAME.
+// The file and the errors are those of Settle().
+absl::Status SettleTables(
+    std::string_view section,
+    absl::FunctionRef<std::vector<Setting>(const std::string& name)> settings_of, std::string path,
+    const Environment& environment);
 
 }  // namespace penstock

@@ -52,6 +52,16 @@ int LineOf(const toml::node& node) {
   return static_cast<int>(node.source().begin.line);
 }
 
+TomlSection SectionOf(std::string name, const toml::table& table) {
+  TomlSection section{std::move(name), LineOf(table), {}, {}};
+  for (const auto& [key, value] : table) {
+    const std::string text(key.str());
+    section.entries.push_back({text, ValueOf(value), LineOf(value)});
+    if (value.is_table()) section.tables.push_back(SectionOf(text, *value.as_table()));
+  }
+  return section;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<TomlSection>> ReadToml(const std::string& path) {
@@ -80,11 +90,7 @@ absl::StatusOr<std::vector<TomlSection>> ParseToml(const std::string& text,
           absl::StrCat(path, ":", LineOf(node), ": '", std::string(name.str()),
                        "' is not in a section; write it in one, such as [worker]"));
     }
-    TomlSection section{std::string(name.str()), LineOf(node), {}};
-    for (const auto& [key, value] : *table) {
-      section.entries.push_back({std::string(key.str()), ValueOf(value), LineOf(value)});
-    }
-    sections.push_back(std::move(section));
+    sections.push_back(SectionOf(std::string(name.str()), *table));
   }
   return sections;
 }

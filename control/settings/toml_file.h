@@ -30,6 +30,9 @@ struct TomlSection {
   std::string name;
   int line = 0;
   std::vector<TomlEntry> entries;  // sorted by key
+  // The tables in it, such as [namespaces.vision] in [namespaces], sorted by name. Each is also one
+  // of `entries`, as a value of another type.
+  std::vector<TomlSection> tables;
 };
 
 // NotFound if `path` cannot be read. InvalidArgument "path:line: what" if the file is not TOML, or

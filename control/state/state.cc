@@ -87,6 +87,14 @@ void ForgetReplays(IterationState& iteration) {
   }
 }
 
+// Returns whether the change may alter whether the job is over, or which clients read it.
+bool MayAlterUse(const protocol::IterationChange& change) {
+  return std::holds_alternative<protocol::ReaderJoined>(change) ||
+         std::holds_alternative<protocol::ReaderReplaced>(change) ||
+         std::holds_alternative<protocol::ReaderGone>(change) ||
+         std::holds_alternative<protocol::IterationFinished>(change);
+}
+
 }  // namespace
 
 IterationState NewIteration(const IterationCreated& c, const JobTerms& terms) {
@@ -140,8 +148,17 @@ struct Applying {
     if (state.lives.size() > kLivesKept) state.lives.erase(state.lives.begin());
   }
 
+  // Updates the job's part of `uses`, after the change.
+  void UpdateUse(JobId id) const {
+    const JobRecord& job = state.jobs.at(id);
+    state.uses.SetJob(job, state.UseOf(job));
+  }
+
   void operator()(const DatasetRegistered& c) const {
-    state.datasets[c.dataset->id] = c.dataset;
+    std::shared_ptr<const DatasetRecord>& registered = state.datasets[c.dataset->id];
+    if (registered != nullptr) state.uses.DropReference(*registered);
+    state.uses.AddReference(*c.dataset);
+    registered = c.dataset;
     // Each number is used only once, over all namespaces.
     const std::string_view name = NameIn(c.dataset->id);
     while (name == absl::StrCat(state.next_dataset) ||
@@ -149,12 +166,18 @@ struct Applying {
       ++state.next_dataset;
     }
   }
-  void operator()(const DatasetUnregistered& c) const { state.datasets.erase(c.id); }
+  void operator()(const DatasetUnregistered& c) const {
+    const auto dataset = state.datasets.find(c.id);
+    state.uses.DropReference(*dataset->second);
+    state.datasets.erase(dataset);
+  }
 
   void operator()(const JobCreated& c) const {
     state.next_job = std::max(state.next_job, c.job.id.value() + 1);
     state.job_names[c.job.name] = c.job.id;
     state.jobs.insert_or_assign(c.job.id, c.job);
+    state.uses.AddReference(*c.job.dataset);
+    UpdateUse(c.job.id);
   }
   void operator()(const JobCancelled& c) const {
     for (IterationId iteration : state.IterationsOf(c.job))
@@ -163,6 +186,7 @@ struct Applying {
     for (IterationId iteration : state.IterationsOf(c.job)) {
       ForgetReplays(state.iterations.at(iteration));
     }
+    UpdateUse(c.job);
   }
   void operator()(const JobRemoved& c) const {
     for (IterationId iteration : state.IterationsOf(c.job)) {
@@ -172,8 +196,11 @@ struct Applying {
     }
     state.past.erase(state.past.lower_bound({c.job, INT64_MIN}),
                      state.past.upper_bound({c.job, INT64_MAX}));
-    auto name = state.job_names.find(state.jobs.at(c.job).name);
+    const JobRecord& job = state.jobs.at(c.job);
+    auto name = state.job_names.find(job.name);
     if (name != state.job_names.end() && name->second == c.job) state.job_names.erase(name);
+    state.uses.SetJob(job, {});
+    state.uses.DropReference(*job.dataset);
     state.jobs.erase(c.job);
   }
 
@@ -181,6 +208,7 @@ struct Applying {
     state.next_iteration = std::max(state.next_iteration, c.iteration.value() + 1);
     state.repetitions[{c.job, c.repetition}] = c.iteration;
     state.iterations.insert_or_assign(c.iteration, NewIteration(c, state.jobs.at(c.job).terms));
+    UpdateUse(c.job);
   }
   void operator()(const IterationRetired& c) const {
     const IterationState& iteration = state.iterations.at(c.iteration);
@@ -215,12 +243,14 @@ struct Applying {
       ForgetReplays(iteration);
       protocol::ForgetHistories(iteration.record);
     }
+    if (MayAlterUse(c.change)) UpdateUse(iteration.job);
   }
   void operator()(const IterationFailed& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);
     TakeFromWorkers(iteration);
     iteration.failure = c.status;
     ForgetReplays(iteration);
+    UpdateUse(iteration.job);
   }
 
   void operator()(const SplitsGiven& c) const {

@@ -29,6 +29,7 @@
 #include "control/protocol/saved_reading.h"
 #include "control/protocol/worker_messages.h"
 #include "control/state/answers.h"
+#include "control/state/namespace_use.h"
 #include "control/state/past_iteration.h"
 #include "control/state/placed_partitions.h"
 
@@ -232,6 +233,8 @@ struct State {
   // The partitions that have workers, of the iterations that are neither failed nor cancelled. It
   // follows from `iterations`; Apply() keeps it.
   PlacedPartitions placed;
+  // Counts what each namespace holds. It follows from the other data; Apply() keeps it.
+  NamespaceUses uses;
 
   // REQUIRES: Fits(*this, change).
   void Apply(const Change& change);
@@ -271,6 +274,9 @@ struct State {
   // Returns what `placed` must be, computed from `iterations`. For a state that was read, and for
   // tests.
   PlacedPartitions ComputePlaced() const;
+  // Returns the job's part of `uses`, and all of `uses`, computed from the other data.
+  NamespaceUses::OfJob UseOf(const JobRecord& job) const;
+  NamespaceUses ComputeUses() const;
   // Returns the same numbers as PartitionsOn(), computed in one pass, for all workers that have
   // partitions. The key is the value() of the worker's id.
   std::unordered_map<uint64_t, int32_t> PartitionsByWorker() const;

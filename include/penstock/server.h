@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,7 +26,8 @@ enum class DeploymentMode : uint8_t { kUnspecified = 0, kColocated = 1, kRemote 
 absl::StatusOr<DeploymentMode> DeploymentModeFromName(std::string_view name);
 
 // Limits on what the jobs and datasets of one namespace hold together. Requests beyond a limit are
-// refused with ResourceExhausted, which names the limit. 0: no limit.
+// refused with ResourceExhausted, which names the limit. 0: no limit. If a namespace holds more
+// than a limit when the dispatcher starts, nothing of it ends, but it gets nothing more.
 struct NamespaceLimits {
   int64_t jobs = 0;           // that are not finished
   int64_t dataset_bytes = 0;  // of the definitions of registered datasets
@@ -76,7 +78,9 @@ struct DispatcherConfig {
   // The file that says which processes may do what (docs/security.md). Empty: every
   // process that reaches the port may do everything. The file is read again when it changes.
   std::string auth_file;
-  NamespaceLimits namespace_limits;  // of each namespace
+  NamespaceLimits namespace_limits;  // of each namespace that `namespaces` does not name
+  // The limits of namespaces that have their own, by name.
+  std::map<std::string, NamespaceLimits> namespaces;
   // If an iteration has more workers than this, each of its readers reads about this many of them,
   // so that the number of links does not grow with readers times workers. A worker has at least two
   // readers, so with few readers each of them reads more workers. 0: each reader reads all workers.

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/server/job_key.h"
 #include "control/dispatcher/server/listener.h"
 #include "control/dispatcher/server/page_access.h"
@@ -40,6 +41,12 @@ constexpr absl::Duration kInterval = absl::Milliseconds(100);
 // How long a request for the status page waits for the core.
 constexpr absl::Duration kStatusPatience = absl::Seconds(2);
 
+absl::Status CheckLimits(const std::string& of, const NamespaceLimits& limits) {
+  if (std::min({limits.jobs, limits.dataset_bytes, limits.partitions, limits.clients}) >= 0)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the limits of ", of, " must not be negative"));
+}
+
 absl::Status CheckConfig(const DispatcherConfig& config) {
   if (config.fault_tolerant_mode && config.work_dir.empty()) {
     return absl::InvalidArgumentError(
@@ -64,9 +71,10 @@ absl::Status CheckConfig(const DispatcherConfig& config) {
     return absl::InvalidArgumentError(absl::StrCat("metrics_port is ", config.metrics_port,
                                                    "; it must be -1 or from 0 to 65535"));
   }
-  const NamespaceLimits& limits = config.namespace_limits;
-  if (std::min({limits.jobs, limits.dataset_bytes, limits.partitions, limits.clients}) < 0) {
-    return absl::InvalidArgumentError("the limits of a namespace must not be negative");
+  RETURN_IF_ERROR(CheckLimits("a namespace", config.namespace_limits));
+  for (const auto& [name, limits] : config.namespaces) {
+    RETURN_IF_ERROR(Annotate(control::CheckScoped(name, ""), "[namespaces.", name, "]"));
+    RETURN_IF_ERROR(CheckLimits(absl::StrCat("[namespaces.", name, "]"), limits));
   }
   if (config.max_links < 0) {
     return absl::InvalidArgumentError(
@@ -187,7 +195,7 @@ class Server final : public DispatchServer {
     options.dataset_ttl = unless_0(config_.dataset_ttl);
     options.worker_addresses = config_.worker_addresses;
     options.deployment_mode = config_.deployment_mode;
-    options.namespace_limits = config_.namespace_limits;
+    options.quotas = control::Quotas(config_.namespace_limits, config_.namespaces);
     options.max_links = config_.max_links;
     options.now = BootTime;
     options.random = RandomNumber;

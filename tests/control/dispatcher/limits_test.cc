@@ -10,7 +10,9 @@ using ::testing::HasSubstr;
 
 class LimitsTest : public CoreTest {
  protected:
-  void StartWith(NamespaceLimits limits) { Start({.namespace_limits = limits}); }
+  void StartWith(NamespaceLimits limits, std::map<std::string, NamespaceLimits> named = {}) {
+    Start({.quotas = Quotas(limits, named)});
+  }
   // Returns the error; OK if the request was granted.
   absl::Status Create(const std::string& name, const std::string& dataset, JobTerms terms = {},
                       const std::string& name_space = "") {
@@ -66,6 +68,36 @@ TEST_F(LimitsTest, Jobs) {
   EXPECT_TRUE(Create("v/z", in_v, {}, "v").ok());  // each namespace has its own
   core_->CancelJob("x", [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
   EXPECT_TRUE(Create("z", id).ok());
+}
+
+TEST_F(LimitsTest, ANamespaceMayHaveLimitsOfItsOwn) {
+  StartWith({.jobs = 1}, {{"v", {.jobs = 2}}});
+  std::string in_v;
+  core_->RegisterDataset({.name_space = "v", .definition = "d", .summary = {.fingerprint = 2}},
+                         [&](const auto& answer) { in_v = answer->dataset_id; });
+  EXPECT_TRUE(Create("v/x", in_v, {}, "v").ok());
+  EXPECT_TRUE(Create("v/y", in_v, {}, "v").ok());
+  ExpectRefused(Create("v/z", in_v, {}, "v"),
+                "namespace v has 2 of 2 jobs (max_jobs in [namespaces.v])");
+  const std::string id = Register(1);
+  EXPECT_TRUE(Create("x", id).ok());
+  ExpectRefused(Create("y", id), "has 1 of 1 jobs (max_jobs_per_namespace)");
+}
+
+TEST_F(LimitsTest, ALowerLimitEndsNothing) {
+  StartWith({});
+  const JobAnswer x = Job("x", Register(1), {});
+  const JobAnswer y = Job("y", x.dataset_id, {});
+  const Worker worker = Work(1);
+  const Reader of_x = Come(x, 0, 1);
+  const Reader of_y = Come(y, 0, 2);
+  Reopen({.quotas = Quotas({.jobs = 1, .partitions = 1, .clients = 1})});
+  ExpectRefused(Create("z", x.dataset_id), "has 2 of 1 jobs");
+  EXPECT_TRUE(Create("x", x.dataset_id).ok());
+  const Worker again = Work(1);
+  EXPECT_TRUE(Come(x, 0, 1).inbox->Take<Welcome>().has_value());
+  EXPECT_TRUE(Come(y, 0, 2).inbox->Take<Welcome>().has_value());
+  ExpectRefused(Come(x, 0, 3).inbox->Take<SessionError>().value().status, "has 2 of 1 clients");
 }
 
 TEST_F(LimitsTest, BytesOfDatasets) {

@@ -120,7 +120,7 @@ class RandomPlacing : public Placing {
   void BeginAll(uint64_t seed) {
     random_engine_.seed(seed);
     CoreOptions options;
-    if (seed % 3 == 0) options.namespace_limits.partitions = 4;
+    if (seed % 3 == 0) options.quotas = Quotas({.partitions = 4});
     Start(std::move(options));
     const std::string dataset = Register(11, 20);
     jobs_ = {Job("dynamic", dataset, {.mode = ShardingPolicy::kDynamic}),

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "control/settings/namespace_settings.h"
 #include "control/settings/tls_settings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -158,10 +159,48 @@ TEST_F(SettingsTest, AnUnknownKeyNamesItsPlaceAndTheKnownOnes) {
             Place(3) +
                 ": [worker] has no key 'prot'; it has data_transfer_protocol, fallback, port, "
                 "budget_bytes, journal, patience_ms");
-  EXPECT_EQ(Complaint("\n[wroker]\n"),
-            Place(2) +
-                ": unknown section [wroker]; use one of [dispatcher], [worker], [client], [files]");
+  EXPECT_EQ(Complaint("\n[wroker]\n"), Place(2) +
+                                           ": unknown section [wroker]; use one of [dispatcher], "
+                                           "[worker], [client], [files], [namespaces]");
   EXPECT_THAT(Complaint("port = 1\n"), HasSubstr(Place(1) + ": 'port' is not in a section"));
+}
+
+TEST_F(SettingsTest, ANamespaceHasTheLimitsOfItsTable) {
+  WriteFile(
+      "[namespaces.vision]\nmax_jobs = 7\nmax_clients = 0\n"
+      "[namespaces.'a.b']\nmax_dataset_bytes = 8\nmax_partitions = 9\n");
+  DispatcherConfig config{.namespace_limits = {.jobs = 1, .clients = 2}};
+  const Environment none = [](const std::string&) { return std::nullopt; };
+  ASSERT_TRUE(SettleNamespaces(config, path_, none).ok());
+  ASSERT_EQ(config.namespaces.size(), 2u);
+  const NamespaceLimits& vision = config.namespaces.at("vision");
+  EXPECT_EQ(vision.jobs, 7);
+  EXPECT_EQ(vision.clients, 0);
+  EXPECT_EQ(vision.partitions, 0);
+  const NamespaceLimits& other = config.namespaces.at("a.b");
+  EXPECT_EQ(other.jobs, 1);  // of each namespace
+  EXPECT_EQ(other.dataset_bytes, 8);
+  EXPECT_EQ(other.partitions, 9);
+  EXPECT_TRUE(SettleNamespaces(config, "", none).ok());  // there may be no file
+}
+
+TEST_F(SettingsTest, AWrongTableOfANamespaceNamesItsPlace) {
+  const auto complaint = [&](const std::string& text) {
+    WriteFile(text);
+    DispatcherConfig config;
+    const absl::Status status =
+        SettleNamespaces(config, path_, [](const std::string&) { return std::nullopt; });
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_EQ(complaint("[namespaces.v]\njobs = 1\n"),
+            Place(2) +
+                ": [namespaces.v] has no key 'jobs'; it has max_jobs, max_dataset_bytes, "
+                "max_partitions, max_clients");
+  EXPECT_EQ(complaint("[namespaces]\nmax_jobs = 1\n"),
+            Place(2) + ": max_jobs is 1, but must be a table [namespaces.max_jobs]");
+  EXPECT_EQ(complaint("[namespaces.v]\nmax_jobs = 'x'\n"),
+            Place(2) + ": max_jobs is a string, but must be a whole number");
 }
 
 TEST_F(SettingsTest, AWrongTypeNamesItsPlaceAndTheRightOne) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/protocol/scoped_name.h"
 #include "control/state/past_iteration.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -293,15 +294,22 @@ TEST(State, ChangesOfUnknownThingsDoNotFit) {
 
 // --- Data that follow from the records ------------------------------------------------
 
-// Makes random changes of the partitions of two jobs with two iterations each.
-class PlacedPartitionsTest : public ::testing::Test {
+// Makes random changes of the partitions, readers and datasets of two jobs with two iterations
+// each.
+class KeptDataTest : public ::testing::Test {
  protected:
   size_t Draw(size_t below) { return random_() % below; }
 
+  void RegisterDataset() {
+    const char* const id = Draw(2) == 0 ? "1000" : "v/x";
+    state_.Apply(DatasetRegistered{std::make_shared<const DatasetRecord>(
+        DatasetRecord{id, std::string(Draw(99), 'x'), {.plan = {{.count = 100}}}})});
+  }
   void CreateJob(uint64_t id) {
-    auto dataset = std::make_shared<const DatasetRecord>(
-        DatasetRecord{"1000", "definition", {.fingerprint = 5, .plan = {{.count = 100}}}});
-    state_.Apply(JobCreated{{.id = JobId(id), .name = absl::StrCat(id), .dataset = dataset}});
+    RegisterDataset();
+    const auto& [dataset_id, dataset] = *state_.datasets.begin();
+    const std::string name = ScopedName(NamespaceOf(dataset_id), absl::StrCat(id));
+    state_.Apply(JobCreated{{.id = JobId(id), .name = name, .dataset = dataset}});
     for (int64_t repetition : {0, 1}) {
       state_.Apply(IterationCreated{IterationId(state_.next_iteration), JobId(id), repetition});
     }
@@ -323,6 +331,13 @@ class PlacedPartitionsTest : public ::testing::Test {
     if (Draw(3) > 0) return Alter(id, p::PartitionAssigned{partition, now, WorkerId(1 + Draw(4))});
     Alter(id, p::PlacementRaised{partition, Placement(now.value() + 1)});
   }
+  void ChangeAReader(const IterationState& iteration) {
+    const ClientId client(1 + Draw(3));
+    if (!iteration.record.FindReader(client))
+      return Alter(iteration.id, p::ReaderJoined{client, Incarnation(1)});
+    if (Draw(2) == 0) return Alter(iteration.id, p::ReaderReplaced{client, Incarnation(2)});
+    Alter(iteration.id, p::ReaderGone{client, p::ReaderStatus::kLeft});
+  }
   void Step() {
     if (state_.jobs.size() < 2) CreateJob(state_.next_job);
     if (state_.iterations.empty()) return Try(JobRemoved{state_.jobs.begin()->first});
@@ -342,6 +357,18 @@ class PlacedPartitionsTest : public ::testing::Test {
       }
       case 4:
         return Alter(iteration.id, p::IterationReopened{});
+      case 5:
+        return Alter(iteration.id, p::IterationFinished{});
+      case 6:
+        return Try(IterationRetired{iteration.id});
+      case 7:
+        return RegisterDataset();
+      case 8:
+        return Try(DatasetUnregistered{"1000"});
+      case 9:
+      case 10:
+      case 11:
+        return ChangeAReader(iteration);
       default:
         return ChangeAPartition(iteration);
     }
@@ -351,11 +378,12 @@ class PlacedPartitionsTest : public ::testing::Test {
   State state_;
 };
 
-TEST_F(PlacedPartitionsTest, AreThoseOfTheRecordsAfterEachChange) {
+TEST_F(KeptDataTest, AreWhatFollowsFromTheRecordsAfterEachChange) {
   size_t most = 0;
   for (int step = 0; step < 5'000; ++step) {
     Step();
     ASSERT_EQ(state_.placed, state_.ComputePlaced()) << "step " << step;
+    ASSERT_EQ(state_.uses, state_.ComputeUses()) << "step " << step;
     const auto counts = state_.PartitionsByWorker();
     most = std::max(most, counts.size());
     for (uint64_t worker = 1; worker <= 4; ++worker) {
@@ -366,7 +394,7 @@ TEST_F(PlacedPartitionsTest, AreThoseOfTheRecordsAfterEachChange) {
   EXPECT_EQ(most, 4u);
 }
 
-TEST_F(PlacedPartitionsTest, AreFoundByWorkerAndIterationInOrder) {
+TEST(PlacedPartitions, AreFoundByWorkerAndIterationInOrder) {
   PlacedPartitions placed;
   const WorkerId worker(1);
   for (uint64_t partition : {3, 1, 2}) placed.Add(worker, {IterationId(7), PartitionId(partition)});
@@ -386,6 +414,25 @@ TEST_F(PlacedPartitionsTest, AreFoundByWorkerAndIterationInOrder) {
   placed.Remove(worker, {IterationId(5), PartitionId(9)});
   EXPECT_THAT(placed.IterationsOn(worker), ElementsAre(IterationId(7)));
   EXPECT_EQ(placed.CountOn(WorkerId(3)), 0);
+}
+
+TEST(NamespaceUses, AreOfJobsClientsAndDefinitions) {
+  State state = WithAnIteration();
+  const int64_t bytes = BytesOf("definition", state.datasets.at("1000")->summary);
+  EXPECT_EQ(state.uses.Of("default"), (NamespaceUse{.jobs = 1, .dataset_bytes = bytes}));
+  EXPECT_EQ(state.uses.Of("v"), NamespaceUse());
+  EXPECT_FALSE(state.uses.HasOneReference(*state.datasets.at("1000")));  // the job keeps it too
+  const IterationId second(2);
+  state.Apply(IterationCreated{second, JobId(1), 1});
+  for (const IterationId iteration : {kIteration, second})
+    state.Apply(IterationAltered{iteration, p::ReaderJoined{ClientId(1), Incarnation(1)}});
+  EXPECT_EQ(state.uses.Of("default").clients, 1);  // the same client reads both
+  state.Apply(DatasetUnregistered{"1000"});
+  EXPECT_EQ(state.uses.Of("default").dataset_bytes, bytes);
+  state.Apply(JobCancelled{JobId(1)});
+  EXPECT_EQ(state.uses.Of("default"), (NamespaceUse{.dataset_bytes = bytes}));
+  state.Apply(JobRemoved{JobId(1)});
+  EXPECT_EQ(state.uses, NamespaceUses());
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/monitoring/partitions_at_work.h"
+
+#include <utility>
+
+#include "control/protocol/scoped_name.h"
+
+namespace penstock::control {
+
+void PartitionsAtWork::Count(const State& state, IterationId id,
+                             const protocol::IterationContext* context) {
+  const IterationState* iteration = state.FindIteration(id);
+  if (iteration == nullptr || !state.GoesOn(*iteration) || iteration->record.closed)
+    return Forget(id);
+  const uint64_t changes = context == nullptr ? kUnknown : context->placing_changes;
+  const auto before = of_.find(id);
+  if (before != of_.end() && changes != kUnknown && before->second.changes == changes) return;
+  Counted counted{.name_space = std::string(NamespaceOf(state.jobs.at(iteration->job).name)),
+                  .changes = changes};
+  const auto& partitions = iteration->record.partitions;
+  for (size_t p = 0; p < partitions.size(); ++p) {
+    const bool ended = partitions[p].end.has_value() ||
+                       (context != nullptr && context->partitions[p].ended.has_value());
+    if (partitions[p].worker && !ended) ++counted.count;
+  }
+  Set(id, std::move(counted));
+}
+
+int64_t PartitionsAtWork::Of(IterationId id) const {
+  const auto found = of_.find(id);
+  return found == of_.end() ? 0 : found->second.count;
+}
+
+int64_t PartitionsAtWork::In(std::string_view name_space) const {
+  const auto found = in_.find(name_space);
+  return found == in_.end() ? 0 : found->second;
+}
+
+void PartitionsAtWork::Set(IterationId id, Counted counted) {
+  const auto add = [&](const std::string& name_space, int64_t more) {
+    const auto its = in_.try_emplace(name_space).first;
+    its->second += more;
+    if (its->second == 0) in_.erase(its);
+  };
+  const auto before = of_.find(id);
+  if (before != of_.end()) {
+    add(before->second.name_space, -before->second.count);
+    of_.erase(before);
+  }
+  if (counted.name_space.empty()) return;
+  add(counted.name_space, counted.count);
+  of_.emplace(id, std::move(counted));
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the partitions at work, which have a worker and have not ended, by iteration and by
+// namespace. Not journaled: which partitions have ended is known from their workers. A plain value
+// that reads no clock.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
+#include "control/state/state.h"
+
+namespace penstock::control {
+
+// Not thread-safe.
+class PartitionsAtWork {
+ public:
+  // Counts the iteration again. Takes constant time if IterationContext::placing_changes is as it
+  // was before. Call it after each event of the iteration. `context`: null if there is none.
+  void Count(const State& state, IterationId id, const protocol::IterationContext* context);
+  void Forget(IterationId id) { Set(id, {}); }
+
+  int64_t Of(IterationId id) const;
+  int64_t In(std::string_view name_space) const;
+
+  // Compares the numbers.
+  friend bool operator==(const PartitionsAtWork& a, const PartitionsAtWork& b) {
+    return a.in_ == b.in_;
+  }
+
+ private:
+  // IterationContext::placing_changes of an iteration without a context, or that is over.
+  static constexpr uint64_t kUnknown = std::numeric_limits<uint64_t>::max();
+  struct Counted {
+    std::string name_space;
+    int64_t count = 0;
+    uint64_t changes = kUnknown;  // IterationContext::placing_changes when it was counted
+  };
+  void Set(IterationId id, Counted counted);
+
+  absl::flat_hash_map<IterationId, Counted> of_;
+  std::map<std::string, int64_t, std::less<>> in_;  // none is 0
+};
+
+}  // namespace penstock::control
