@@ -63,6 +63,8 @@ void CheckTerms(Decoder& coder, const JobTerms& terms) {
   coder.Require(terms.num_consumers >= 0 && terms.quota.max_bytes_in_flight >= 0 &&
                     terms.quota.max_permits >= 0 && terms.partitions >= 0,
                 "the terms of a job contain a negative number");
+  const absl::Status share = CheckShare(terms.share);
+  coder.Require(share.ok(), std::string(share.message()));
   coder.Require(terms.group_size >= 1 && terms.num_consumers % terms.group_size == 0 &&
                     (terms.group_size == 1 || terms.coordinated()),
                 terms.num_consumers, " consumers cannot be divided into groups of ",

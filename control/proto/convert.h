@@ -95,10 +95,13 @@ WIRE_PAIR(JobTerms, wire::JobTerms) {
               cross_trainer_cache, target_workers, partitions);
   WIRE_FIELD_AS(quota.max_bytes_in_flight, max_bytes_in_flight);
   WIRE_FIELD_AS(quota.max_permits, max_permits);
+  WIRE_FIELD_AS(share.priority, priority);
   if constexpr (Coder::kEncodes) {
     if (value.group_size > 1) message.set_group_size(value.group_size);
+    if (value.share.weight > 1) message.set_weight(value.share.weight);
   } else {
     if (message.group_size() != 0) value.group_size = message.group_size();
+    if (message.weight() != 0) value.share.weight = message.weight();
     CheckTerms(coder, value);
   }
 }

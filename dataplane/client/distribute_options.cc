@@ -165,6 +165,7 @@ absl::Status Check(const DistributeOptions& options) {
                      "bound, not ",
                      options.quota.max_bytes_in_flight, " and ", options.quota.max_permits));
   }
+  RETURN_IF_ERROR(control::CheckShare(options.share));
   if (!options.run_id.empty() && options.job_name.empty()) {
     return absl::InvalidArgumentError(
         "run_id distinguishes the runs of one job_name; set a job_name too");
@@ -209,7 +210,8 @@ control::JobTerms TermsOf(const DistributeOptions& options) {
           .cross_trainer_cache = delivery.cross_trainer_cache.has_value(),
           // The consumers of a job read from all workers.
           .target_workers = delivery.num_consumers ? TargetWorkers::kAny : options.target_workers,
-          .quota = options.quota};
+          .quota = options.quota,
+          .share = options.share};
 }
 
 Attrs ToAttrs(const DistributeOptions& options) {
@@ -238,6 +240,9 @@ Attrs ToAttrs(const DistributeOptions& options) {
       {"task_refresh_interval_hint_ns",
        absl::ToInt64Nanoseconds(options.task_refresh_interval_hint)},
   };
+  // An earlier release reads a definition without these.
+  if (options.share.weight != 1) attrs["weight"] = options.share.weight;
+  if (options.share.priority != 0) attrs["priority"] = options.share.priority;
   if (delivery.consumer_index) attrs["consumer_index"] = *delivery.consumer_index;
   if (delivery.num_consumers) attrs["num_consumers"] = *delivery.num_consumers;
   if (delivery.consumer_group) {
@@ -297,6 +302,8 @@ absl::StatusOr<DistributeOptions> FromAttrs(const Attrs& attrs) {
   options.target_workers = static_cast<TargetWorkers>(Get<int64_t>(attrs, "target_workers"));
   options.compression = static_cast<LinkCompression>(Get<int64_t>(attrs, "compression"));
   options.quota = {Get<int64_t>(attrs, "max_bytes_in_flight"), Get<int64_t>(attrs, "max_permits")};
+  if (attrs.contains("weight")) options.share.weight = Get<int64_t>(attrs, "weight");
+  if (attrs.contains("priority")) options.share.priority = Get<int64_t>(attrs, "priority");
   options.name_space = Get<std::string>(attrs, "name_space");
   options.task_refresh_interval_hint =
       absl::Nanoseconds(Get<int64_t>(attrs, "task_refresh_interval_hint_ns"));
@@ -330,6 +337,8 @@ std::vector<AttrRule> DistributeRules() {
       {"max_permits", AttrType::kInt, true, false},
       {"name_space", AttrType::kString, true, false},
       {"task_refresh_interval_hint_ns", AttrType::kInt, true, false},
+      {"weight", AttrType::kInt, false, false},
+      {"priority", AttrType::kInt, false, false},
       {"consumer_index", AttrType::kInt, false, false},
       {"num_consumers", AttrType::kInt, false, false},
       {"group_size", AttrType::kInt, false, false},

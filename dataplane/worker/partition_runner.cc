@@ -73,7 +73,7 @@ PartitionRunner::PartitionRunner(std::shared_ptr<WorkerContext> context,
       iteration_sink_(std::move(iteration_sink)),
       assign_(std::move(assign)),
       files_(context_->files),
-      permit_(context_->permits, assign_.job),
+      permit_(context_->permits, assign_.job, assign_.terms.share),
       splits_(
           assign_.splits,
           [this](int provider, int64_t repetition, int64_t first_ordinal, int32_t wanted) {

@@ -2,6 +2,7 @@
 #include "dataplane/worker/permits.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "control/sync/mutex.h"
 #include "penstock/check.h"
@@ -26,21 +27,37 @@ void Permits::GrantLocked() {
   if (any) granted_.NotifyAll();
 }
 
+void Permits::QueueLocked(Permit* permit) {
+  waiting_.push_back(permit);
+  ++queued_;
+  Job& job = jobs_.at(permit->job_);
+  if (job.waiting++ == 0) job.used = std::max(job.used, begun_[job.share.priority]);
+}
+
 Permit* Permits::TakeNextLocked() {
   const auto earlier = [this](const Permit* first, const Permit* second) REQUIRES(mu_) {
-    return jobs_.at(first->job_).turn < jobs_.at(second->job_).turn;
+    const Job &a = jobs_.at(first->job_), &b = jobs_.at(second->job_);
+    return std::tuple(-a.share.priority, a.used, a.turn) <
+           std::tuple(-b.share.priority, b.used, b.turn);
   };
   const auto next = std::min_element(waiting_.begin(), waiting_.end(), earlier);
   Permit* permit = *next;
   waiting_.erase(next);
   --queued_;
-  jobs_.at(permit->job_).turn = ++turns_;
+  Job& job = jobs_.at(permit->job_);
+  --job.waiting;
+  begun_[job.share.priority] = job.used;
+  job.used += kTurn / static_cast<uint64_t>(job.share.weight);
+  job.turn = ++turns_;
   return permit;
 }
 
-Permit::Permit(Permits& permits, JobId job) : permits_(permits), job_(job) {
+Permit::Permit(Permits& permits, JobId job, JobShare share) : permits_(permits), job_(job) {
+  PENSTOCK_CHECK(share.weight >= 1);
   MutexLock lock(permits_.mu_);
-  ++permits_.jobs_[job_].partitions;
+  Permits::Job& its = permits_.jobs_[job_];
+  its.share = share;
+  ++its.partitions;
 }
 
 Permit::~Permit() {
@@ -75,8 +92,8 @@ bool Permit::ShouldYield() const {
 
 bool Permit::Yield() {
   MutexLock lock(permits_.mu_);
-  if (held_) GiveUpLocked();
-  return WaitLocked(lock);
+  if (held_) PutBackLocked();
+  return WaitLocked(lock);  // waits before the permit is granted
 }
 
 void Permit::Cancel() {
@@ -94,8 +111,7 @@ bool Permit::WaitLocked(MutexLock& lock) {
   if (cancelled_) return false;
   if (!held_ && !queued_) {
     queued_ = true;
-    permits_.waiting_.push_back(this);
-    ++permits_.queued_;
+    permits_.QueueLocked(this);
     permits_.GrantLocked();
   }
   permits_.granted_.Wait(
@@ -103,17 +119,22 @@ bool Permit::WaitLocked(MutexLock& lock) {
   return !cancelled_;
 }
 
+void Permit::PutBackLocked() {
+  held_ = false;
+  held_for_ += Clock::now() - held_since_;
+  ++permits_.free_;
+}
+
 void Permit::GiveUpLocked() {
   if (held_) {
-    held_ = false;
-    held_for_ += Clock::now() - held_since_;
-    ++permits_.free_;
+    PutBackLocked();
     permits_.GrantLocked();
   }
   if (queued_) {
     queued_ = false;
     permits_.waiting_.erase(std::find(permits_.waiting_.begin(), permits_.waiting_.end(), this));
     --permits_.queued_;
+    --permits_.jobs_.at(job_).waiting;
   }
   permits_.granted_.NotifyAll();  // so that waits of this partition check again
 }

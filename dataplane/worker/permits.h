@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits how many partitions compute at once on a worker. All partitions of an iteration are open.
 // A partition that waits for a credit or a split gives its permit to another partition. A partition
-// that never waits gives its permit away after every kPermitSlice if other partitions wait for a
-// permit. Waiting jobs take turns, regardless of the number of partitions that each job has here.
+// that never waits gives its permit away after every kPermitSlice if it is another partition's
+// turn. The next turn is of the waiting job with the highest priority. Waiting jobs of one priority
+// take turns in proportion to their weights, regardless of the number of partitions that each job
+// has here: start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996), with turns as packets.
 #pragma once
 
 #include <atomic>
@@ -14,6 +16,7 @@
 #include "control/sync/clock.h"
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
+#include "penstock/distribute.h"
 #include "penstock/ids.h"
 
 namespace penstock::worker {
@@ -37,13 +40,19 @@ class Permits {
   friend class Permit;
 
   struct Job {
+    JobShare share;
     int partitions = 0;
+    int waiting = 0;    // of the partitions
+    uint64_t used = 0;  // by its turns, each kTurn divided by its weight
     uint64_t turn = 0;  // number of the job's last turn
   };
+  // Weights up to 16 divide it, so that turns by usual weights are exact.
+  static constexpr uint64_t kTurn = 720'720;
 
+  void QueueLocked(Permit* permit) REQUIRES(mu_);
   void GrantLocked() REQUIRES(mu_);  // hands out free permits
-  // Removes and returns the next Permit to grant: of the job whose last turn was the earliest, the
-  // Permit that has waited longest. REQUIRES: a Permit is waiting.
+  // Removes and returns the next Permit to grant: of the job whose turn it is, the Permit that has
+  // waited longest. REQUIRES: a Permit is waiting.
   Permit* TakeNextLocked() REQUIRES(mu_);
 
   const int count_;
@@ -55,6 +64,9 @@ class Permits {
   std::deque<Permit*> waiting_ GUARDED_BY(mu_);  // in order of arrival
   std::map<JobId, Job> jobs_ GUARDED_BY(mu_);    // jobs with partitions here
   uint64_t turns_ GUARDED_BY(mu_) = 0;
+  // By priority: Job::used when the last turn began. A job that begins to wait counts from here, so
+  // that it does not make up for turns that it did not need.
+  std::map<int64_t, uint64_t> begun_ GUARDED_BY(mu_);
 };
 
 // One partition's claim on a permit. Call Take() once, then Pause() and Resume() around each wait.
@@ -62,7 +74,8 @@ class Permits {
 // splits on another thread.
 class Permit {
  public:
-  Permit(Permits& permits, JobId job);
+  // `share`: the same for all partitions of the job.
+  Permit(Permits& permits, JobId job, JobShare share = {});
   ~Permit();
   Permit(const Permit&) = delete;
   Permit& operator=(const Permit&) = delete;
@@ -77,8 +90,8 @@ class Permit {
   // Call this between elements. Returns true if other partitions wait and the permit was held for a
   // slice.
   bool ShouldYield() const;
-  // Gives the permit to a waiting partition, and waits for the next turn. Returns false once
-  // cancelled. REQUIRES: the calling thread took the permit.
+  // Waits for the next turn, which may be its own again, at once. Returns false once cancelled.
+  // REQUIRES: the calling thread took the permit.
   bool Yield();
   // Gives up the permit and ends all present and later waits. Takes no stop token, because this is
   // also called at the end of a partition that nobody stopped.
@@ -90,6 +103,7 @@ class Permit {
 
  private:
   bool WaitLocked(MutexLock& lock) REQUIRES(permits_.mu_);
+  void PutBackLocked() REQUIRES(permits_.mu_);  // REQUIRES: held_
   void GiveUpLocked() REQUIRES(permits_.mu_);
 
   using Clock = SteadyClock;

@@ -151,6 +151,16 @@ struct JobQuota {
   friend bool operator==(const JobQuota&, const JobQuota&) = default;
 };
 
+// How a job shares workers with other jobs, when not all of their partitions can compute at once
+// (docs/fair_shares.md).
+struct JobShare {
+  // From 1 to 1,000. Among jobs of one priority, each gets turns in proportion to its weight.
+  int64_t weight = 1;
+  // From -1,000 to 1,000. A job computes before all jobs of lower priorities.
+  int64_t priority = 0;
+  friend bool operator==(const JobShare&, const JobShare&) = default;
+};
+
 struct DistributeOptions {
   ShardingPolicy processing_mode = ShardingPolicy::kOff;
   // "[protocol://]address"; the only control protocol is "grpc". The target() of a DispatchServer
@@ -196,6 +206,7 @@ struct DistributeOptions {
   TargetWorkers target_workers = TargetWorkers::kAuto;
   LinkCompression compression = LinkCompression::kAuto;
   JobQuota quota;
+  JobShare share;
   // Jobs and dataset ids of different namespaces are separate. Empty: "default".
   std::string name_space;
   // The longest interval between heartbeats to the dispatcher, which pushes changes by itself;

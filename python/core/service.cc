@@ -145,6 +145,12 @@ const Fields<DistributeArguments>& DistributeFields() {
        [](A& arguments, py::handle value) {
          arguments.options.quota.max_permits = value.cast<int64_t>();
        }},
+      {"weight", [](A& arguments,
+                    py::handle value) { arguments.options.share.weight = value.cast<int64_t>(); }},
+      {"priority",
+       [](A& arguments, py::handle value) {
+         arguments.options.share.priority = value.cast<int64_t>();
+       }},
       {"namespace", Option(&O::name_space)},
       {"task_refresh_interval_hint_ms",
        [set = Milliseconds(&O::task_refresh_interval_hint)](A& arguments, py::handle value) {

@@ -102,6 +102,8 @@ class Dataset(Sources, Mapping, Batching):
         max_outstanding_bytes=None,
         max_bytes_in_flight=None,
         max_permits=None,
+        weight=None,
+        priority=None,
         data_transfer_protocol=None,
         fallback=None,
         compression=None,

@@ -58,6 +58,10 @@ inline std::vector<RecordedChange> RecordedChanges() {
   with_nonce.name = "with-nonce";
   with_nonce.token = "";
   with_nonce.nonce = "0123456789abcdef0123456789abcdef";
+  JobRecord with_share = with_nonce;
+  with_share.id = JobId(5);
+  with_share.name = "with-share";
+  with_share.terms.share = {.weight = 4, .priority = -2};
   JobRecord short_lived = job;
   short_lived.id = JobId(3);
   short_lived.name = "short-lived";
@@ -144,6 +148,7 @@ inline std::vector<RecordedChange> RecordedChanges() {
        of(IterationId(4),
           p::PartitionAssigned{one, Placement(1), WorkerId(5), IndexSet::Of(1, 2)})},
       {"audience_extended", of(IterationId(4), p::AudienceExtended{one, IndexSet::Of(0, 1)})},
+      {"job_with_share_created", JobCreated{with_share}},
   };
 }
 

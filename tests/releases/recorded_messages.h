@@ -193,6 +193,8 @@ inline std::map<std::string, WorkerDown> RecordedWorkerDowns() {
                         protocol::Positions{8, 3, 17},
                         11}},
       {"assign_from_the_start", Assign{kOf, JobId(1), "token", "1000", 5}},
+      {"assign_with_share",
+       Assign{kOf, JobId(1), "token", "1000", 5, {.share = {.weight = 4, .priority = -2}}}},
       {"add_reader", AddReader{kOf, {ClientId(5), Incarnation(6), 1}}},
       {"remove_reader", RemoveReader{kOf, ClientId(5)}},
       {"unassign", Unassign{kOf}},

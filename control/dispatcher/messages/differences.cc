@@ -87,6 +87,8 @@ std::string Differences(const JobRecord& job, const GetOrCreateJobRequest& reque
   numbers_differ("max_bytes_in_flight", had.quota.max_bytes_in_flight,
                  got.quota.max_bytes_in_flight);
   numbers_differ("max_permits", had.quota.max_permits, got.quota.max_permits);
+  numbers_differ("weight", had.share.weight, got.share.weight);
+  numbers_differ("priority", had.share.priority, got.share.priority);
   if (request.seed.has_value()) {
     differ("seed", absl::StrCat(job.seed), absl::StrCat(*request.seed));
   }

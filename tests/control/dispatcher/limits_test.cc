@@ -257,6 +257,21 @@ TEST_F(LimitsTest, PartitionsBeyondTheLimitWait) {
   EXPECT_THAT(WaitsFor(1), testing::Not(HasSubstr("max_partitions")));
 }
 
+TEST_F(LimitsTest, ReadersOfAJobAgreeOnItsShare) {
+  StartWith({});
+  const std::string id = Register(1);
+  const JobTerms terms = {.share = {.weight = 3, .priority = 4}};
+  ASSERT_TRUE(Create("x", id, terms).ok());
+  EXPECT_TRUE(Create("x", id, terms).ok());
+  const absl::Status other = Create("x", id);
+  EXPECT_TRUE(absl::IsInvalidArgument(other)) << other;
+  EXPECT_THAT(std::string(other.message()),
+              HasSubstr("existing weight: <3>; got <1>; existing priority: <4>; got <0>"));
+  Worker worker = Work(1);
+  const Reader reader = Come(Job("x", id, terms), 0, 1);
+  EXPECT_EQ(worker.inbox->Take<Assign>().value().terms.share, terms.share);
+}
+
 TEST_F(LimitsTest, AFixedOrderThatCouldNeverBeginIsRefused) {
   StartWith({.partitions = 3});
   const JobTerms terms = {.mode = ShardingPolicy::kDynamic, .deterministic = true, .partitions = 4};

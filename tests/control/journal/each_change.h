@@ -49,6 +49,7 @@ inline std::vector<Change> OneOfEachChange() {
   second.terms.deterministic = false;  // its consumers read rounds
   second.terms.num_consumers = 6;
   second.terms.group_size = 3;
+  second.terms.share = {.weight = 4, .priority = -2};
   JobRecord shared = job;
   shared.id = JobId(3);
   shared.name = "shared";

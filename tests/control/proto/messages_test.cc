@@ -234,6 +234,14 @@ TEST(Wire, AGroupOfConsumersArrivesAsItWasSent) {
   EXPECT_EQ(Decode<JobTerms>(wire)->group_size, 3);
 }
 
+TEST(Wire, AJobWithoutAShareHasTheUsualOne) {
+  wire::JobTerms wire;
+  EXPECT_EQ(Decode<JobTerms>(wire)->share, JobShare());
+  Encoder().Put(JobTerms(), &wire);
+  EXPECT_EQ(wire.weight(), 0);  // so that an earlier release reads it
+  EXPECT_EQ(wire.priority(), 0);
+}
+
 TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   wire::ClientUp empty;
   EXPECT_EQ(FromWire(empty).status().code(), absl::StatusCode::kInvalidArgument);
@@ -267,6 +275,9 @@ TEST(Wire, WrongNumbersFromOutsideAreRefused) {
   terms.set_mode(77);
   EXPECT_EQ(Decode<JobTerms>(terms).status().code(), absl::StatusCode::kInternal);
   terms.set_mode(0);
+  terms.set_weight(1001);
+  EXPECT_EQ(Decode<JobTerms>(terms).status().code(), absl::StatusCode::kInvalidArgument);
+  terms.set_weight(0);
   terms.set_remainder_policy(3);
   EXPECT_EQ(Decode<JobTerms>(terms).status().code(), absl::StatusCode::kInvalidArgument);
   terms.set_remainder_policy(0);

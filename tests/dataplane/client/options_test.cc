@@ -87,6 +87,7 @@ TEST(DistributeOptionsTest, AreTheSameAsAttributes) {
   options.target_workers = TargetWorkers::kLocal;
   options.compression = LinkCompression::kLz4;
   options.quota = {.max_bytes_in_flight = 3, .max_permits = 4};
+  options.share = {.weight = 5, .priority = -6};
   options.name_space = "vision";
   options.task_refresh_interval_hint = absl::Milliseconds(20);
   const DistributeOptions back = *FromAttrs(ToAttrs(options));
@@ -424,6 +425,12 @@ TEST(DistributeOptionsTest, QuotasAndNamespacesAreChecked) {
   DistributeOptions options = Good();
   options.quota.max_permits = -1;
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "max_permits");
+  for (const JobShare share : {JobShare{.weight = 0}, JobShare{.weight = 1001},
+                               JobShare{.priority = 1001}, JobShare{.priority = -1001}}) {
+    options = Good();
+    options.share = share;
+    ExpectRefused(options, absl::StatusCode::kInvalidArgument, "a job's weight must be from 1");
+  }
   options = Good();
   options.name_space = "a/b";
   ExpectRefused(options, absl::StatusCode::kInvalidArgument, "name_space");

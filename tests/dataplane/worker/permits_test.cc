@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <future>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -80,24 +81,84 @@ TEST(Permits, CancelEndsTheWait) {
   EXPECT_FALSE(second.Take());
 }
 
-TEST(Permits, JobsTakeTurnsHoweverManyPartitionsEachHas) {
-  Permits permits(1);
-  Permit held(permits, kJob);
-  ASSERT_TRUE(held.Take());
+// Returns in which order partitions of these jobs, which wait in the order of `waiting`, get the
+// only permit when `held` gives it up. A job without a share has the usual one.
+std::vector<uint64_t> TurnsAfter(Permit& held, Permits& permits,
+                                 const std::vector<uint64_t>& waiting,
+                                 std::map<uint64_t, JobShare> shares = {}) {
+  EXPECT_TRUE(held.Take());
   std::vector<uint64_t> turns;  // written by the holder of the permit
   std::vector<std::future<bool>> waits;
-  for (const uint64_t job : {1, 1, 1, 2, 2, 3}) {
-    waits.push_back(std::async(std::launch::async, [&permits, &turns, job] {
-      Permit permit(permits, JobId(job));
+  for (const uint64_t job : waiting) {
+    waits.push_back(std::async(std::launch::async, [&permits, &turns, job, share = shares[job]] {
+      Permit permit(permits, JobId(job), share);
       const bool took = permit.Take();
       turns.push_back(job);
       return took;
     }));
-    ASSERT_TRUE(Eventually([&] { return permits.waiting() == static_cast<int>(waits.size()); }));
+    EXPECT_TRUE(Eventually([&] { return permits.waiting() == static_cast<int>(waits.size()); }));
   }
   held.Pause();
   for (auto& wait : waits) EXPECT_TRUE(wait.get());
-  EXPECT_THAT(turns, testing::ElementsAre(2, 3, 1, 2, 1, 1));
+  return turns;
+}
+
+TEST(Permits, JobsTakeTurnsHoweverManyPartitionsEachHas) {
+  Permits permits(1);
+  Permit held(permits, JobId(1));
+  EXPECT_THAT(TurnsAfter(held, permits, {1, 1, 1, 2, 2, 3}),
+              testing::ElementsAre(2, 3, 1, 2, 1, 1));
+}
+
+TEST(Permits, JobsTakeTurnsByTheirWeights) {
+  Permits permits(1);
+  Permit held(permits, JobId(9));
+  EXPECT_THAT(TurnsAfter(held, permits, {1, 1, 1, 1, 1, 1, 2, 2, 2}, {{1, {.weight = 3}}}),
+              testing::ElementsAre(1, 2, 1, 1, 2, 1, 1, 1, 2));
+}
+
+TEST(Permits, AHigherPriorityHasAllTurns) {
+  Permits permits(1);
+  Permit held(permits, JobId(9));
+  EXPECT_THAT(TurnsAfter(held, permits, {1, 2, 3, 1, 2, 3},
+                         {{1, {.priority = -1}}, {2, {.weight = 9}}, {3, {.priority = 1}}}),
+              testing::ElementsAre(3, 3, 2, 2, 1, 1));
+}
+
+TEST(Permits, AHigherPriorityKeepsItsPermitThoughOthersWait) {
+  Permits permits(1, /*slice=*/std::chrono::nanoseconds(0));
+  Permit high(permits, JobId(1), {.priority = 1}), low(permits, JobId(2));
+  ASSERT_TRUE(high.Take());
+  auto waits = std::async(std::launch::async, [&] { return low.Take(); });
+  ASSERT_TRUE(Eventually([&] { return permits.waiting() == 1; }));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(high.Yield());
+  EXPECT_EQ(permits.waiting(), 1);
+  high.Pause();
+  EXPECT_TRUE(waits.get());
+}
+
+TEST(Permits, AHigherPriorityGetsThePermitWhenItIsYielded) {
+  Permits permits(1, /*slice=*/std::chrono::nanoseconds(0));
+  Permit low(permits, JobId(2)), high(permits, JobId(1), {.priority = 1});
+  ASSERT_TRUE(low.Take());
+  auto computes = std::async(std::launch::async, [&] { return high.Take(); });
+  ASSERT_TRUE(Eventually([&] { return permits.waiting() == 1; }));
+  auto yields = std::async(std::launch::async, [&] { return low.Yield(); });
+  EXPECT_TRUE(computes.get());
+  high.Pause();
+  EXPECT_TRUE(yields.get());
+}
+
+TEST(Permits, AJobDoesNotMakeUpForTurnsThatItDidNotNeed) {
+  Permits permits(1, /*slice=*/std::chrono::nanoseconds(0));
+  Permit busy(permits, JobId(1));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(busy.Take());
+    busy.Pause();
+    ASSERT_TRUE(busy.Resume());
+    ASSERT_TRUE(busy.Yield());
+  }
+  EXPECT_THAT(TurnsAfter(busy, permits, {1, 2, 1, 2}), testing::ElementsAre(2, 1, 2, 1));
 }
 
 TEST(Permits, AClaimThatGoesAwayGivesItsPermitBack) {
