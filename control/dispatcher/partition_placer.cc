@@ -40,7 +40,7 @@ void CheckKept(const State& state, const IterationState& iteration) {
 
 }  // namespace
 
-void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
+void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t most) {
   const IterationState& iteration = state_.iterations.at(id);
   if (!state_.GoesOn(iteration) || iteration.record.closed) return;
   const Inputs now = InputsOf(txn.GetContext(id));
@@ -50,7 +50,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id) {
   if (nothing_new && !options_.check_kept) return;
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
   if (options_.check_kept) CheckKept(state_, iteration);
-  Place(txn, iteration);
+  Place(txn, iteration, most);
   if (!iteration.record.closed) audiences_.Extend(txn, iteration, RuleOf(iteration));
   PENSTOCK_INVARIANT(!nothing_new || InputsOf(txn.GetContext(id)) == now);
   placed_[id] = now;  // if this has changed anything, the next call places again
@@ -61,8 +61,9 @@ PartitionPlacer::Inputs PartitionPlacer::InputsOf(const protocol::IterationConte
           Current().version + trouble_changes_ + shared_.sessions.version() + links_.changes()};
 }
 
-void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
+void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, int64_t most) {
   const IterationId id = iteration.id;
+  room_.EndWait(id);
   Reserve(txn, iteration);
   protocol::IterationContext& context = txn.GetContext(id);
   const std::vector<WorkerId> usable = UsableWorkers(iteration);
@@ -76,7 +77,8 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
   PartitionCounts counts(state_, iteration, context);
   const bool anywhere = failures_.empty() && iteration.division.count == 0;
   if (anywhere && !SomebodyHasRoom(state_, iteration, counts, usable)) return;
-  int64_t room = room_.For(state_.jobs.at(iteration.job));
+  int64_t room = std::min(room_.For(state_.jobs.at(iteration.job)), most);
+  if (room > 0 && room_.OtherGoesFirst(iteration)) room = 0;
   for (PartitionId partition : assignable) {
     if (room <= 0) {
       room_.Wait(id);
@@ -106,10 +108,26 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration) {
 }
 
 void PartitionPlacer::RetryLimited(Transaction& txn) {
-  for (const IterationId id : room_.TakeWaiting()) {
+  // One partition after another, since each changes who is first.
+  for (auto waiting = room_.Waiting(); !waiting.empty();) {
+    const Claim first = *waiting.begin();
+    const IterationId id = first.iteration;
+    waiting.erase(waiting.begin());
+    if (room_.For(state_.jobs.at(state_.iterations.at(id).job)) == 0) continue;
+    room_.EndWait(id);
     placed_.erase(id);
+    txn.Guard([&] { OpenAndPlace(txn, id, /*most=*/1); });
+    if (!room_.Waits(id)) continue;
+    const Claim now = room_.ClaimOf(state_.iterations.at(id));
+    if (now.partitions > first.partitions) waiting.insert(now);
+  }
+  for (const PartitionKey& key : room_.ToGiveUp(options_.now())) {
     txn.Guard([&] {
-      if (state_.FindIteration(id) != nullptr) OpenAndPlace(txn, id);
+      const IterationState& iteration = state_.iterations.at(key.iteration);
+      txn.Log("preempted", {{"iteration", absl::StrCat(key.iteration.value())},
+                            {"partition", absl::StrCat(key.partition.value())}});
+      txn.Settle(key.iteration, protocol::OnRelieve(iteration.record, txn.GetContext(key.iteration),
+                                                    key.partition));
     });
   }
 }

@@ -43,11 +43,14 @@ class PartitionPlacer {
   // - the room in the namespace: while an iteration waits for it, each call places
   // The terms of the job, its division and the options are constant. An iteration that is failed,
   // cancelled or closed is not placed.
-  void OpenAndPlace(Transaction& txn, IterationId iteration);
+  // `most`: the maximum number of partitions to place, if the namespace has a limit of partitions.
+  void OpenAndPlace(Transaction& txn, IterationId iteration,
+                    int64_t most = std::numeric_limits<int64_t>::max());
   // The room in the namespaces. The caller tells it of events.
   NamespaceRoom& room() { return room_; }
   const NamespaceRoom& room() const { return room_; }
-  // Places partitions that waited for room in their namespace.
+  // Places partitions that waited for room in their namespace, and takes partitions from workers to
+  // make room for iterations with a better claim (control/policy/fair_shares.h). Called at sweeps.
   void RetryLimited(Transaction& txn);
   // Moves partitions that would be better placed on another worker. Call it after an event that may
   // make a better placement possible: a worker joined, a partition ended, a reader came back.
@@ -114,7 +117,7 @@ class PartitionPlacer {
   const Usable& Current() const;
   Usable MakeUsable() const;
   Inputs InputsOf(const protocol::IterationContext& context) const;
-  void Place(Transaction& txn, const IterationState& iteration);
+  void Place(Transaction& txn, const IterationState& iteration, int64_t most);
   // Returns whether each client of the iteration reads all usable workers, wherever they run.
   bool AnyWorkerIsRead(const IterationState& iteration) const;
 

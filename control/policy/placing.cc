@@ -95,13 +95,6 @@ std::optional<std::vector<PartitionId>> AwayFromHome(const State& state,
   return placed_by_list ? std::optional(std::move(away)) : std::nullopt;
 }
 
-bool SomeReaderIsAway(const IterationState& iteration, const protocol::IterationContext& context) {
-  for (size_t r = 0; r < iteration.record.readers.size(); ++r) {
-    if (iteration.record.readers[r].reads() && !context.present[r]) return true;
-  }
-  return false;
-}
-
 // The number of a worker's partitions of one iteration, and the worker's permits.
 struct Load {
   WorkerId worker;
@@ -134,6 +127,13 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
   int64_t permits = 0;
   for (WorkerId worker : usable) permits += Permits(state, worker);
   return std::max(at_least, std::min(within(permits) - there, SplitsLeft(*job, iteration)));
+}
+
+bool SomeReaderIsAway(const IterationState& iteration, const protocol::IterationContext& context) {
+  for (size_t r = 0; r < iteration.record.readers.size(); ++r) {
+    if (iteration.record.readers[r].reads() && !context.present[r]) return true;
+  }
+  return false;
 }
 
 int64_t PartitionCounts::OfIteration(WorkerId worker) const {

@@ -68,6 +68,9 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});
 
+// Returns whether a reader is disconnected whose answer a move of a partition needs.
+bool SomeReaderIsAway(const IterationState& iteration, const protocol::IterationContext& context);
+
 // Returns the partitions to take from workers because ChooseWorker would choose better workers for
 // them. If the workers have places in a list, these are the shards that are not on the worker of
 // their place. Otherwise, these are partitions of a worker that has more partitions of `iteration`

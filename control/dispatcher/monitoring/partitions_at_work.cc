@@ -36,6 +36,13 @@ int64_t PartitionsAtWork::In(std::string_view name_space) const {
   return found == in_.end() ? 0 : found->second;
 }
 
+std::vector<IterationId> PartitionsAtWork::IterationsIn(std::string_view name_space) const {
+  std::vector<IterationId> found;
+  for (const auto& [id, counted] : of_)
+    if (counted.name_space == name_space && counted.count > 0) found.push_back(id);
+  return found;
+}
+
 void PartitionsAtWork::Set(IterationId id, Counted counted) {
   const auto add = [&](const std::string& name_space, int64_t more) {
     const auto its = in_.try_emplace(name_space).first;

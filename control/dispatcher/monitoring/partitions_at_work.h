@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
@@ -26,6 +27,7 @@ class PartitionsAtWork {
 
   int64_t Of(IterationId id) const;
   int64_t In(std::string_view name_space) const;
+  std::vector<IterationId> IterationsIn(std::string_view name_space) const;
 
   // Compares the numbers.
   friend bool operator==(const PartitionsAtWork& a, const PartitionsAtWork& b) {

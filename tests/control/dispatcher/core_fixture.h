@@ -116,11 +116,12 @@ class CoreTest : public ::testing::Test {
                           [&](const auto& answer) { job = answer.value(); });
     return job;
   }
-  Worker Work(uint64_t id) {
+  Worker Work(uint64_t id, int32_t permits = 1) {
     Worker worker;
     worker.peer = core_->OpenWorker(worker.inbox);
-    core_->OnMessage(worker.peer,
-                     WorkerHello{.worker = WorkerId(id), .address = absl::StrCat("worker", id)});
+    core_->OnMessage(worker.peer, WorkerHello{.worker = WorkerId(id),
+                                              .address = absl::StrCat("worker", id),
+                                              .permits = permits});
     return worker;
   }
   // `state`: of partition 1.

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The limits of the jobs and datasets of one namespace together.
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/control/dispatcher/core_fixture.h"
 
@@ -42,6 +47,16 @@ class LimitsTest : public CoreTest {
                                            .delivered = IndexSet::Of(0, 1)}}});
     core_->OnMessage(reader.peer, Commit{1, {{0, {{partition, IndexSet::Of(0, 1)}}}}});
     EXPECT_TRUE(reader.inbox->Take<End>().has_value());
+  }
+  // The reader answers that it has received nothing of the partitions that move.
+  void AnswerFences(const Reader& reader) {
+    while (const auto fence = reader.inbox->Take<Fence>())
+      core_->OnMessage(reader.peer, FenceAnswer{{fence->partition, fence->placement, {}, {}}});
+  }
+  // Returns how many partitions of the job's first iteration have a worker.
+  int64_t AtWork(size_t job) const {
+    const auto partitions = Status().jobs.at(job).iterations.at(0).partitions;
+    return std::ranges::count_if(partitions, [](const auto& its) { return bool{its.worker}; });
   }
   // Describes the wait of the job's first iteration.
   std::string WaitsFor(size_t job) const {
@@ -255,6 +270,78 @@ TEST_F(LimitsTest, PartitionsBeyondTheLimitWait) {
   core_->Sweep();
   EXPECT_TRUE(worker.inbox->Take<Assign>().has_value());
   EXPECT_THAT(WaitsFor(1), testing::Not(HasSubstr("max_partitions")));
+}
+
+TEST_F(LimitsTest, AJobTakesThePlaceOfOneWithALowerPriority) {
+  StartWith({.partitions = 1});
+  const std::string id = Register(1);
+  const JobAnswer x = Job("x", id, {});
+  const JobAnswer y = Job("y", id, {.share = {.priority = 1}});
+  Worker worker = Work(1);
+  const Reader of_x = Come(x, 0, 1);
+  const auto first = worker.inbox->Take<Assign>();
+  ASSERT_TRUE(first.has_value());
+  const Reader of_y = Come(y, 0, 2);
+  EXPECT_FALSE(worker.inbox->Take<Assign>().has_value());
+  core_->Sweep();
+  EXPECT_EQ(worker.inbox->Take<Unassign>().value().of, first->of);
+  core_->Sweep();
+  const auto second = worker.inbox->Take<Assign>();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->job, y.job);
+  AnswerFences(of_x);
+  Pass(absl::Seconds(3), absl::Milliseconds(100));
+  EXPECT_FALSE(worker.inbox->Take<Assign>().has_value());  // it does not go back
+  core_->OnMessage(worker.peer, Ended{second->of, 0});
+  core_->Sweep();
+  const auto third = worker.inbox->Take<Assign>();
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(third->job, x.job);
+}
+
+TEST_F(LimitsTest, TheWaitingJobWithTheHighestPriorityIsNext) {
+  StartWith({.partitions = 1});
+  const std::string id = Register(1);
+  Worker worker = Work(1);
+  std::vector<Reader> readers = {Come(Job("first", id, {.share = {.priority = 9}}), 0, 1)};
+  const auto first = worker.inbox->Take<Assign>();
+  ASSERT_TRUE(first.has_value());
+  std::vector<JobId> next;
+  for (const int64_t priority : {1, 3, 2}) {
+    const JobAnswer job = Job(absl::StrCat("of_", priority), id, {.share = {.priority = priority}});
+    readers.push_back(Come(job, 0, 2));
+    next.push_back(job.job);
+  }
+  PlacedPartition at_work = first->of;
+  for (const size_t expected : {1, 2, 0}) {
+    core_->OnMessage(worker.peer, Ended{at_work, 0});
+    core_->Sweep();
+    const auto assign = worker.inbox->Take<Assign>();
+    ASSERT_TRUE(assign.has_value());
+    EXPECT_EQ(assign->job, next[expected]);
+    EXPECT_FALSE(worker.inbox->Take<Assign>().has_value());
+    at_work = assign->of;
+  }
+}
+
+TEST_F(LimitsTest, JobsOfOnePriorityShareByTheirWeights) {
+  for (const auto& [weight, of_first, of_second] : {std::tuple(1, 2, 2), std::tuple(3, 1, 3)}) {
+    StartWith({.partitions = 4});
+    const std::string id = Register(1);
+    const Worker worker = Work(1, /*permits=*/4);
+    const Reader first = Come(Job("x", id, {.mode = ShardingPolicy::kDynamic}), 0, 1);
+    EXPECT_EQ(AtWork(0), 4);
+    const Reader second =
+        Come(Job("y", id, {.mode = ShardingPolicy::kDynamic, .share = {.weight = weight}}), 0, 2);
+    EXPECT_EQ(AtWork(1), 0);
+    for (int i = 0; i < 6; ++i) {
+      Pass(absl::Seconds(1), absl::Milliseconds(100));
+      EXPECT_LE(AtWork(1), i + 2);  // one at a time
+      AnswerFences(first);
+    }
+    EXPECT_EQ(AtWork(0), of_first);
+    EXPECT_EQ(AtWork(1), of_second);
+  }
 }
 
 TEST_F(LimitsTest, ReadersOfAJobAgreeOnItsShare) {

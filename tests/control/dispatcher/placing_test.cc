@@ -123,7 +123,9 @@ class RandomPlacing : public Placing {
     if (seed % 3 == 0) options.quotas = Quotas({.partitions = 4});
     Start(std::move(options));
     const std::string dataset = Register(11, 20);
-    jobs_ = {Job("dynamic", dataset, {.mode = ShardingPolicy::kDynamic}),
+    const JobShare share{.weight = 1 + static_cast<int64_t>(seed % 2),
+                         .priority = static_cast<int64_t>(seed / 2 % 2)};
+    jobs_ = {Job("dynamic", dataset, {.mode = ShardingPolicy::kDynamic, .share = share}),
              Job("whole", dataset, {.mode = ShardingPolicy::kOff}),
              Job("committed", dataset,
                  {.mode = ShardingPolicy::kDynamic, .ack_mode = AckMode::kOnCommit})};

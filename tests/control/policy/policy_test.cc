@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/policy/fair_shares.h"
 #include "control/policy/leases.h"
 #include "control/policy/placing.h"
 #include "control/policy/splits.h"
@@ -412,6 +413,31 @@ TEST_F(PolicyTest, EndedPartitionsCountOnlyAmongAllPartitions) {
   EXPECT_EQ(counts.OfAll(WorkerId(1)), 3);
   EXPECT_EQ(counts.OfIteration(WorkerId(2)), 1);
   EXPECT_EQ(counts.OfIteration(WorkerId(3)), 0);
+}
+
+TEST_F(PolicyTest, TheLastPartitionAtWorkIsSpared) {
+  Make(ShardingPolicy::kDynamic, 100);
+  EXPECT_EQ(PartitionToSpare(state_, iteration(), context_), std::nullopt);
+  for (int i = 0; i < 3; ++i) Place(1);
+  Open();
+  EXPECT_EQ(PartitionToSpare(state_, iteration(), context_), PartitionId(3));
+  context_.partitions[2].ended = 5;
+  EXPECT_EQ(PartitionToSpare(state_, iteration(), context_), PartitionId(2));
+  Raise(PartitionId(2));
+  EXPECT_EQ(PartitionToSpare(state_, iteration(), context_), PartitionId(1));
+  state_.Apply(IterationAltered{kIteration, p::ReaderJoined{ClientId(1), Incarnation(1)}});
+  context_.present = {false};
+  EXPECT_EQ(PartitionToSpare(state_, iteration(), context_), std::nullopt);
+}
+
+TEST_F(PolicyTest, APartitionThatIsReadTogetherWithOthersIsNotSpared) {
+  for (const JobTerms& terms :
+       {JobTerms{.num_consumers = 2}, JobTerms{.deterministic = true, .partitions = 9}}) {
+    state_ = State();
+    Make(ShardingPolicy::kDynamic, 100, false, terms);
+    Place(1);
+    EXPECT_EQ(PartitionToSpare(state_, iteration(), context_), std::nullopt);
+  }
 }
 
 TEST_F(PolicyTest, NothingIsRelievedWhileAPartitionWaitsOrAReaderIsAway) {

@@ -178,6 +178,7 @@ std::vector<std::string> KnownEvents() {
           "overloaded",
           "partition_failed",
           "partition_kills",
+          "preempted",
           "quota_reached",
           "refused",
           "registered",
