@@ -161,7 +161,9 @@ PartitionPlacer::Usable PartitionPlacer::MakeUsable() const {
     if (worker == nullptr || worker->draining || std::ranges::count(usable.reserved, id) > 0)
       continue;
     usable.workers.push_back(id);
-    usable.least_permits = std::min<int64_t>(usable.least_permits, std::max(worker->permits, 1));
+    const int64_t permits = std::max(worker->permits, 1);
+    usable.permits += permits;
+    usable.least_permits = std::min(usable.least_permits, permits);
     usable.some_colocated |= !Reads(TargetWorkers::kAuto, /*local=*/false, worker->tags);
   }
   return usable;

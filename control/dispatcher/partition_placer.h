@@ -24,7 +24,10 @@ class PartitionPlacer {
       : shared_(shared),
         links_(links),
         audiences_(shared),
-        room_(shared.options.quotas, shared.state, shared.contexts, shared.options.check_kept) {}
+        room_(
+            shared.options.quotas, shared.state, shared.contexts,
+            [this] { return Current().permits; }, shared.options.check_kept) {}
+  PartitionPlacer(const PartitionPlacer&) = delete;
 
   // Opens partitions of the iteration, and places those that wait for a worker. Returns in constant
   // time if nothing has changed on which the result depends since all that could be placed was
@@ -103,6 +106,7 @@ class PartitionPlacer {
     uint64_t worker_changes = 0;
     std::vector<WorkerId> reserved;
     std::vector<WorkerId> workers;
+    int64_t permits = 0;  // of the workers together
     int64_t least_permits = std::numeric_limits<int64_t>::max();
     bool some_colocated = false;  // TargetWorkers::kAuto means fewer than all of them
     uint64_t version = 0;         // rises each time it is made; 0: not made yet

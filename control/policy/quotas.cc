@@ -20,12 +20,12 @@ absl::Status Quotas::CheckJobs(std::string_view name_space, int64_t jobs) const 
 }
 
 absl::Status Quotas::CheckTerms(std::string_view name_space, const JobTerms& terms) const {
-  const std::optional<int64_t> most = MostPartitions(name_space);
-  // A fixed order is merged from all partitions at once.
-  if (!most || !terms.deterministic || terms.partitions <= *most) return absl::OkStatus();
+  const int64_t limit = LimitsOf(name_space).partitions;
+  // A fixed order is merged from all partitions at once. A percentage may allow more later.
+  if (limit == 0 || !terms.deterministic || terms.partitions <= limit) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "the job needs ", terms.partitions, " partitions at once, but namespace ",
-      std::string(name_space), " may have ", *most, " (", PlaceOf(name_space, "partitions"), ")"));
+      std::string(name_space), " may have ", limit, " (", PlaceOf(name_space, "partitions"), ")"));
 }
 
 absl::Status Quotas::CheckDatasetBytes(std::string_view name_space, int64_t bytes,
@@ -47,19 +47,31 @@ absl::Status Quotas::CheckClients(std::string_view name_space, int64_t clients) 
 }
 
 bool Quotas::LimitPartitions() const {
-  return of_each_.partitions > 0 ||
-         std::ranges::any_of(named_, [](const auto& entry) { return entry.second.partitions > 0; });
+  const auto limits = [](const NamespaceLimits& of) {
+    return of.partitions > 0 || of.worker_percent > 0;
+  };
+  return limits(of_each_) ||
+         std::ranges::any_of(named_, [&](const auto& entry) { return limits(entry.second); });
 }
 
-std::optional<int64_t> Quotas::MostPartitions(std::string_view name_space) const {
-  const int64_t limit = LimitsOf(name_space).partitions;
-  return limit == 0 ? std::nullopt : std::optional(limit);
+std::optional<int64_t> Quotas::MostPartitions(std::string_view name_space, int64_t permits) const {
+  const NamespaceLimits& limits = LimitsOf(name_space);
+  std::optional<int64_t> most;
+  if (limits.worker_percent > 0) most = std::max<int64_t>(1, permits * limits.worker_percent / 100);
+  if (limits.partitions > 0) most = std::min(limits.partitions, most.value_or(limits.partitions));
+  return most;
 }
 
-std::string Quotas::WhyPartitionsWait(std::string_view name_space, int64_t partitions) const {
-  return absl::StrCat("namespace ", std::string(name_space), " has ", partitions, " of ",
-                      *MostPartitions(name_space), " partitions (",
-                      PlaceOf(name_space, "partitions"), ")");
+std::string Quotas::WhyPartitionsWait(std::string_view name_space, int64_t partitions,
+                                      int64_t permits) const {
+  const NamespaceLimits& limits = LimitsOf(name_space);
+  const int64_t most = *MostPartitions(name_space, permits);
+  const std::string has = absl::StrCat("namespace ", std::string(name_space), " has ", partitions,
+                                       " of ", most, " partitions");
+  if (most == limits.partitions)
+    return absl::StrCat(has, " (", PlaceOf(name_space, "partitions"), ")");
+  return absl::StrCat(has, ", ", limits.worker_percent, " % of ", permits, " permits (",
+                      PlaceOf(name_space, "worker_percent"), ")");
 }
 
 const NamespaceLimits& Quotas::LimitsOf(std::string_view name_space) const {

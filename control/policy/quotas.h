@@ -37,11 +37,12 @@ class Quotas {
   // Returns whether any namespace has a limit of partitions.
   bool LimitPartitions() const;
   // Returns the maximum number of partitions of the namespace that are placed at once; nullopt: no
-  // limit.
-  std::optional<int64_t> MostPartitions(std::string_view name_space) const;
+  // limit. `permits`: of all workers.
+  std::optional<int64_t> MostPartitions(std::string_view name_space, int64_t permits) const;
   // Returns why further partitions of a namespace with `partitions` placed ones wait. REQUIRES: the
   // namespace has a limit of partitions.
-  std::string WhyPartitionsWait(std::string_view name_space, int64_t partitions) const;
+  std::string WhyPartitionsWait(std::string_view name_space, int64_t partitions,
+                                int64_t permits) const;
 
  private:
   const NamespaceLimits& LimitsOf(std::string_view name_space) const;

@@ -14,7 +14,8 @@ absl::Status SettleNamespaces(DispatcherConfig& config, std::string path,
     return {{"max-jobs", &limits.jobs, ""},
             {"max-dataset-bytes", &limits.dataset_bytes, ""},
             {"max-partitions", &limits.partitions, ""},
-            {"max-clients", &limits.clients, ""}};
+            {"max-clients", &limits.clients, ""},
+            {"max-worker-percent", &limits.worker_percent, ""}};
   };
   return SettleTables("namespaces", settings_of, std::move(path), environment);
 }

@@ -75,6 +75,9 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
            "wait. 0 means no limit."},
           {"max-clients-per-namespace", &config.namespace_limits.clients,
            "Maximum number of connected clients of one namespace; 0 means no limit."},
+          {"max-worker-percent-per-namespace", &config.namespace_limits.worker_percent,
+           "Maximum number of partitions of one namespace that are placed at once, in percent of "
+           "the permits of all workers; 0 means no limit."},
           {"max-links", &config.max_links,
            "Number of workers above which each client of a shared job reads about this many of "
            "them; "

@@ -33,6 +33,9 @@ struct NamespaceLimits {
   int64_t dataset_bytes = 0;  // of the definitions of registered datasets
   int64_t partitions = 0;     // placed at once; further ones wait
   int64_t clients = 0;        // that read, also while they reconnect within client_timeout
+  // Another limit of the partitions that are placed at once: their number in percent of the permits
+  // of all workers, rounded down, but at least one.
+  int64_t worker_percent = 0;
 };
 
 struct DispatcherConfig {

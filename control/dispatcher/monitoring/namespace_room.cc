@@ -22,7 +22,7 @@ void NamespaceRoom::Forget(IterationId id) {
 
 int64_t NamespaceRoom::For(const JobRecord& job) const {
   const std::string_view name_space = NamespaceOf(job.name);
-  const std::optional<int64_t> most = quotas_.MostPartitions(name_space);
+  const std::optional<int64_t> most = quotas_.MostPartitions(name_space, permits_());
   if (!most) return std::numeric_limits<int64_t>::max();
   if (check_kept_) PENSTOCK_INVARIANT(at_work_ == CountAll());
   return std::max<int64_t>(*most - at_work_.In(name_space), 0);
@@ -32,7 +32,7 @@ std::string NamespaceRoom::WhyFull(const JobRecord& job) const {
   if (For(job) > 0) return "";
   const std::string_view name_space = NamespaceOf(job.name);
   return absl::StrCat("another partition to end, because ",
-                      quotas_.WhyPartitionsWait(name_space, at_work_.In(name_space)));
+                      quotas_.WhyPartitionsWait(name_space, at_work_.In(name_space), permits_()));
 }
 
 Claim NamespaceRoom::ClaimOf(const IterationState& iteration) const {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -26,9 +28,15 @@ class NamespaceRoom {
     bool operator()(const Claim& a, const Claim& b) const { return GoesBefore(a, b); }
   };
   using Contexts = std::map<IterationId, protocol::IterationContext>;
-  // The arguments must outlive it. `check_kept`: see CoreOptions.
-  NamespaceRoom(const Quotas& quotas, const State& state, const Contexts& contexts, bool check_kept)
-      : quotas_(quotas), state_(state), contexts_(contexts), check_kept_(check_kept) {}
+  // The arguments must outlive it. `permits` returns the permits of all workers. `check_kept`: see
+  // CoreOptions.
+  NamespaceRoom(const Quotas& quotas, const State& state, const Contexts& contexts,
+                std::function<int64_t()> permits, bool check_kept)
+      : quotas_(quotas),
+        state_(state),
+        contexts_(contexts),
+        permits_(std::move(permits)),
+        check_kept_(check_kept) {}
 
   // Called once, after the state was recovered.
   void Begin() { at_work_ = CountAll(); }
@@ -71,6 +79,7 @@ class NamespaceRoom {
   const Quotas& quotas_;
   const State& state_;
   const Contexts& contexts_;
+  const std::function<int64_t()> permits_;
   const bool check_kept_;
   PartitionsAtWork at_work_;  // counted only if some namespace has a limit of partitions
   std::set<IterationId> waiting_;

@@ -42,9 +42,13 @@ constexpr absl::Duration kInterval = absl::Milliseconds(100);
 constexpr absl::Duration kStatusPatience = absl::Seconds(2);
 
 absl::Status CheckLimits(const std::string& of, const NamespaceLimits& limits) {
-  if (std::min({limits.jobs, limits.dataset_bytes, limits.partitions, limits.clients}) >= 0)
-    return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the limits of ", of, " must not be negative"));
+  if (std::min({limits.jobs, limits.dataset_bytes, limits.partitions, limits.clients,
+                limits.worker_percent}) < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the limits of ", of, " must not be negative"));
+  }
+  if (limits.worker_percent <= 100) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("max_worker_percent of ", of, " is ",
+                                                 limits.worker_percent, "; the maximum is 100"));
 }
 
 absl::Status CheckConfig(const DispatcherConfig& config) {

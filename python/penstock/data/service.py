@@ -159,6 +159,7 @@ class DispatcherConfig:
     max_dataset_bytes_per_namespace: Optional[int] = None
     max_partitions_per_namespace: Optional[int] = None
     max_clients_per_namespace: Optional[int] = None
+    max_worker_percent_per_namespace: Optional[int] = None
     max_links: Optional[int] = None
     metrics_host: Optional[str] = None
 

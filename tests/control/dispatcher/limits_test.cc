@@ -272,6 +272,22 @@ TEST_F(LimitsTest, PartitionsBeyondTheLimitWait) {
   EXPECT_THAT(WaitsFor(1), testing::Not(HasSubstr("max_partitions")));
 }
 
+TEST_F(LimitsTest, AShareOfTheWorkersGrowsWithThem) {
+  StartWith({.worker_percent = 50});
+  const Worker first = Work(1, /*permits=*/4);
+  const Reader reader = Come(Job("x", Register(1), {.mode = ShardingPolicy::kDynamic}), 0, 1);
+  EXPECT_EQ(AtWork(0), 2);
+  EXPECT_THAT(WaitsFor(0), HasSubstr("2 of 2 partitions, 50 % of 4 permits"));
+  const Worker second = Work(2, /*permits=*/2);
+  core_->Sweep();
+  EXPECT_EQ(AtWork(0), 3);
+  core_->OnMessage(second.peer, Drain{});
+  core_->Sweep();
+  AnswerFences(reader);
+  core_->Sweep();
+  EXPECT_EQ(AtWork(0), 2);
+}
+
 TEST_F(LimitsTest, AJobTakesThePlaceOfOneWithALowerPriority) {
   StartWith({.partitions = 1});
   const std::string id = Register(1);

@@ -196,7 +196,7 @@ TEST_F(SettingsTest, AWrongTableOfANamespaceNamesItsPlace) {
   EXPECT_EQ(complaint("[namespaces.v]\njobs = 1\n"),
             Place(2) +
                 ": [namespaces.v] has no key 'jobs'; it has max_jobs, max_dataset_bytes, "
-                "max_partitions, max_clients");
+                "max_partitions, max_clients, max_worker_percent");
   EXPECT_EQ(complaint("[namespaces]\nmax_jobs = 1\n"),
             Place(2) + ": max_jobs is 1, but must be a table [namespaces.max_jobs]");
   EXPECT_EQ(complaint("[namespaces.v]\nmax_jobs = 'x'\n"),
