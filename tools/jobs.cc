@@ -89,6 +89,7 @@ void AddJobs(CLI::App& app, Chosen& chosen) {
       "  penstock jobs cancel resnet && penstock jobs remove resnet\n"
       "\n"
       "Columns of list, for all passes of a job together:\n"
+      "  PRIORITY, WEIGHT  how the job shares workers with others (docs/fair_shares.md)\n"
       "  RECEIVED   elements that the job's readers have, as of their last report: those that\n"
       "             Next() has returned, and others, which a reader gives back if other readers\n"
       "             wait for them\n"

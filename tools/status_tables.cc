@@ -110,16 +110,17 @@ std::string ReportJobs(const control::DispatcherStatus& status) {
     }
     rows.push_back(
         {absl::StrCat(job.job.value()), OrDash(job.name), NameOf(job.terms.mode), NameOf(job.phase),
+         absl::StrCat(job.terms.share.priority), absl::StrCat(job.terms.share.weight),
          job.dataset_id,
          absl::StrCat(job.earlier_iterations + static_cast<int64_t>(job.iterations.size())),
          absl::StrCat(readers), absl::StrCat(received), absl::StrCat(committed), OrDash(owed),
          OrDash(job.slowed_by), OrDash(waits_for), DurationOrDash(job.unread_for),
          DurationOrDash(job.goes_in), OrDash(job.owner)});
   }
-  return FormatTable(
-             {"JOB", "NAME", "MODE", "PHASE", "DATASET", "ITERATIONS", "READERS", "RECEIVED",
-              "COMMITTED", "OWED", "SLOWED BY", "WAITS FOR", "UNREAD FOR", "GOES IN", "OWNER"},
-             rows) +
+  return FormatTable({"JOB", "NAME", "MODE", "PHASE", "PRIORITY", "WEIGHT", "DATASET", "ITERATIONS",
+                      "READERS", "RECEIVED", "COMMITTED", "OWED", "SLOWED BY", "WAITS FOR",
+                      "UNREAD FOR", "GOES IN", "OWNER"},
+                     rows) +
          More(rows.size(), status.num_jobs);
 }
 

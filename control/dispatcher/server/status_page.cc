@@ -56,7 +56,8 @@ Rows JobsOf(const DispatcherStatus& status) {
       committed += iteration.committed;
     }
     rows.push_back(
-        {job.name, PhaseName(job.phase), job.dataset_id,
+        {job.name, PhaseName(job.phase), absl::StrCat(job.terms.share.priority),
+         absl::StrCat(job.terms.share.weight), job.dataset_id,
          absl::StrCat(job.earlier_iterations + static_cast<int64_t>(job.iterations.size())),
          absl::StrCat(readers), absl::StrCat(partitions), absl::StrCat(received),
          absl::StrCat(committed), waits_for, GoesIn(job.goes_in)});
@@ -148,8 +149,8 @@ std::string StatusPage(const DispatcherStatus& status) {
                     WorkersOf(status)),
           More(status.workers.size(), status.num_workers, "status"),
           HtmlTable("Jobs",
-                    {"job", "phase", "dataset", "iterations", "readers", "partitions", "received",
-                     "committed", "waits for", "goes in"},
+                    {"job", "phase", "priority", "weight", "dataset", "iterations", "readers",
+                     "partitions", "received", "committed", "waits for", "goes in"},
                     JobsOf(status)),
           More(status.jobs.size(), status.num_jobs, "jobs list"),
           "<p>received: elements that readers have, returned by Next() or received for it · "

@@ -373,6 +373,7 @@ TEST_F(LimitsTest, ReadersOfAJobAgreeOnItsShare) {
   Worker worker = Work(1);
   const Reader reader = Come(Job("x", id, terms), 0, 1);
   EXPECT_EQ(worker.inbox->Take<Assign>().value().terms.share, terms.share);
+  EXPECT_EQ(Status().jobs.at(0).terms.share, terms.share);
 }
 
 TEST_F(LimitsTest, AFixedOrderThatCouldNeverBeginIsRefused) {
