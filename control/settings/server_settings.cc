@@ -157,6 +157,9 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"buffer-budget-bytes", &config.buffer_budget_bytes,
        "Maximum bytes of the elements that transforms keep, as Shuffle, Cache and windows do; 0 "
        "means three quarters of the memory that the process may use."},
+      {"job-buffer-budget-bytes", &config.job_buffer_budget_bytes,
+       "Maximum bytes of the elements that transforms of one job keep; 0 means no limit besides "
+       "--buffer-budget-bytes."},
       {"cross-trainer-cache-size-bytes", &config.cross_trainer_cache_size_bytes,
        "Maximum bytes of elements in each window that trainers share; 0 means an eighth of the "
        "memory that the process may use, at most 10 GiB."},

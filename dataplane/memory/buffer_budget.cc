@@ -13,13 +13,38 @@ constexpr int64_t kMostUnused = int64_t{1} << 20;  // bytes that an account may 
 
 }  // namespace
 
+bool BufferBudget::HasRoomForOptional(int64_t bytes) const {
+  return taken() + bytes <= bytes_ / 4 * 3 &&
+         (whole_ == nullptr || whole_->HasRoomForOptional(bytes));
+}
+
+const BufferBudget& BufferBudget::Refusing(int64_t held, int64_t bytes) const {
+  return whole_ == nullptr || !Allows(taken(), held, bytes) ? *this : *whole_;
+}
+
 bool BufferBudget::Take(int64_t held, int64_t bytes) {
+  if (!TakeOfThis(held, bytes)) return false;
+  if (whole_ == nullptr || whole_->Take(held, bytes)) return true;
+  taken_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+bool BufferBudget::TakeOfThis(int64_t held, int64_t bytes) {
   int64_t taken = this->taken();
   do {
-    const int64_t left = bytes_ - taken - bytes;
-    if (left < 0 || (held + bytes) / kMostOfRest > left) return false;
+    if (!Allows(taken, held, bytes)) return false;
   } while (!taken_.compare_exchange_weak(taken, taken + bytes, std::memory_order_relaxed));
   return true;
+}
+
+bool BufferBudget::Allows(int64_t taken, int64_t held, int64_t bytes) const {
+  const int64_t left = bytes_ - taken - bytes;
+  return left >= 0 && (held + bytes) / kMostOfRest <= left;
+}
+
+void BufferBudget::Return(int64_t bytes) {
+  taken_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (whole_ != nullptr) whole_->Return(bytes);
 }
 
 bool BufferAccount::Add(int64_t bytes) {

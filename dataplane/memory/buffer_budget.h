@@ -2,8 +2,8 @@
 // Limits the memory of the elements that transforms keep (Shuffle, Cache, windows and others). A
 // dataset's author sets the number of these elements, so on a worker one dataset could otherwise
 // take the memory of all others. A transform charges what it keeps to the account of its partition,
-// and the accounts of a worker share a budget. A dataset that a process reads for itself has no
-// account: nothing is limited and nothing is counted.
+// and the accounts of a job on a worker share a budget, which is a part of the worker's. A dataset
+// that a process reads for itself has no account: nothing is limited and nothing is counted.
 #pragma once
 
 #include <atomic>
@@ -14,18 +14,30 @@
 
 namespace penstock {
 
-// The bytes that the partitions of a worker may keep together. Any thread.
+// The bytes that several partitions of a worker may keep together: all of them, or those of one
+// job. Any thread.
 class BufferBudget {
  public:
-  explicit BufferBudget(int64_t bytes) : bytes_(bytes) {}
+  // `setting`: the worker's setting with the limit, for errors; must outlive the budget.
+  explicit BufferBudget(int64_t bytes, const char* setting = "buffer_budget_bytes")
+      : bytes_(bytes), setting_(setting) {}
+  // Makes a part of `whole`, which must outlive it. Bytes that are taken of the part count for
+  // both.
+  BufferBudget(int64_t bytes, const char* setting, BufferBudget& whole)
+      : bytes_(bytes), setting_(setting), whole_(&whole) {}
   BufferBudget(const BufferBudget&) = delete;
   BufferBudget& operator=(const BufferBudget&) = delete;
 
   int64_t bytes() const { return bytes_; }
   int64_t taken() const { return taken_.load(std::memory_order_relaxed); }
-  // The bytes up to which nodes that can do without (Cache, Prefetch) may add to what is taken. The
-  // rest is for nodes that cannot.
-  int64_t bytes_for_optional() const { return bytes_ / 4 * 3; }
+  const char* setting() const { return setting_; }
+  bool IsPart() const { return whole_ != nullptr; }
+  // Returns whether nodes that can do without (Cache, Prefetch) may add `bytes`. They leave a
+  // quarter for nodes that cannot.
+  bool HasRoomForOptional(int64_t bytes) const;
+  // Returns the budget that refuses `bytes` more to an account that has `held`: this one or the
+  // whole.
+  const BufferBudget& Refusing(int64_t held, int64_t bytes) const;
 
  private:
   friend class BufferAccount;
@@ -33,10 +45,14 @@ class BufferBudget {
   // would then hold more than kMostOfRest times the bytes that are left after it. Hence accounts
   // that grow without end always leave some bytes for others.
   bool Take(int64_t held, int64_t bytes);
-  void Return(int64_t bytes) { taken_.fetch_sub(bytes, std::memory_order_relaxed); }
+  bool TakeOfThis(int64_t held, int64_t bytes);
+  bool Allows(int64_t taken, int64_t held, int64_t bytes) const;
+  void Return(int64_t bytes);
 
   static constexpr int64_t kMostOfRest = 16;
   const int64_t bytes_;
+  const char* const setting_;
+  BufferBudget* const whole_ = nullptr;
   std::atomic<int64_t> taken_{0};
 };
 

@@ -155,7 +155,8 @@ absl::Status PartitionRunner::Replay() {
   }
   const Dataset& dataset = definition->dataset;
   OutputPool output(*sink_, *context_->pool);
-  BufferAccount buffers(context_->buffers);
+  const std::shared_ptr<BufferBudget> job_buffers = context_->job_buffers.Of(assign_.job);
+  BufferAccount buffers(*job_buffers);
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,

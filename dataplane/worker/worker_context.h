@@ -18,6 +18,7 @@
 #include "dataplane/worker/budget.h"
 #include "dataplane/worker/dataset_cache.h"
 #include "dataplane/worker/file_access.h"
+#include "dataplane/worker/job_buffers.h"
 #include "dataplane/worker/permits.h"
 #include "dataplane/worker/shared_slots.h"
 
@@ -29,6 +30,7 @@ struct WorkerContextOptions {
   int64_t budget_bytes = 256 << 20;         // for all elements in transit to clients
   int64_t ram_budget_bytes = 0;             // for read-ahead (read_ahead.h); 0: the process's limit
   int64_t buffer_budget_bytes = 256 << 20;  // for elements that transforms keep
+  int64_t job_buffer_budget_bytes = 0;      // of them, for one job; 0: all
   int64_t window_bytes = 256 << 20;         // for each window that trainers share
   SharedSlots shared_slots;
   std::shared_ptr<PythonHost> python;  // nullptr: the process's own
@@ -58,7 +60,8 @@ class WorkerContext {
         now(std::move(options.now)),
         pool(Pool::Create()),
         budget(std::make_shared<Budget>(options.budget_bytes)),
-        buffers(options.buffer_budget_bytes) {
+        buffers(options.buffer_budget_bytes),
+        job_buffers(buffers, options.job_buffer_budget_bytes) {
     if (options.ram_budget_bytes > 0) read_ahead.emplace(options.ram_budget_bytes);
   }
 
@@ -74,6 +77,7 @@ class WorkerContext {
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;
   BufferBudget buffers;
+  JobBuffers job_buffers;
   std::optional<ReadAheadBudget> read_ahead;  // never replaced; its contents change
 
   // Sets the function that Say() calls from now on; nullptr: none. Once this has returned, the

@@ -83,10 +83,11 @@ absl::Status Check(const WorkerConfig& config) {
         absl::StrCat("metrics_port is ", config.metrics_port, ", neither in [0, 65535] nor -1"));
   }
   if (config.permits < 0 || config.threads < 0 || config.memory_budget_bytes < 0 ||
-      config.ram_budget_bytes < 0 || config.buffer_budget_bytes < 0) {
+      config.ram_budget_bytes < 0 || config.buffer_budget_bytes < 0 ||
+      config.job_buffer_budget_bytes < 0) {
     return absl::InvalidArgumentError(
-        "permits, threads, memory_budget_bytes, ram_budget_bytes and buffer_budget_bytes must be 0 "
-        "or more");
+        "permits, threads, memory_budget_bytes, ram_budget_bytes, buffer_budget_bytes and "
+        "job_buffer_budget_bytes must be 0 or more");
   }
   if (config.python < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -227,6 +228,7 @@ absl::Status Server::Open() {
       .ram_budget_bytes = config_.ram_budget_bytes,
       .buffer_budget_bytes =
           config_.buffer_budget_bytes > 0 ? config_.buffer_budget_bytes : UsableMemory() / 4 * 3,
+      .job_buffer_budget_bytes = config_.job_buffer_budget_bytes,
       .window_bytes = config_.cross_trainer_cache_size_bytes > 0
                           ? config_.cross_trainer_cache_size_bytes
                           : DefaultWindow(),

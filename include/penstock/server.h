@@ -187,6 +187,8 @@ struct WorkerConfig {
   // that needs more ends with ResourceExhausted, but a Cache reads its input again instead. 0:
   // three quarters of the memory.
   int64_t buffer_budget_bytes = 0;
+  // The part of these bytes that the partitions of one job may take together. 0: all.
+  int64_t job_buffer_budget_bytes = 0;
   // The maximum number of bytes of elements in each window that trainers share (CrossTrainerCache);
   // 0: an eighth of the memory, but at most 10 GiB.
   int64_t cross_trainer_cache_size_bytes = 0;

@@ -12,18 +12,18 @@ int64_t SlotBytes(const Element& element) {
 }
 
 bool HasRoomForOptional(const BufferAccount* account, int64_t bytes) {
-  return account == nullptr ||
-         account->budget().taken() + bytes <= account->budget().bytes_for_optional();
+  return account == nullptr || account->budget().HasRoomForOptional(bytes);
 }
 
 absl::Status NoRoom(const BuildSite& site, int64_t bytes) {
   const BufferAccount& account = *site.run().buffers;
+  const BufferBudget& full = account.budget().Refusing(account.used(), bytes);
+  const bool of_job = account.budget().IsPart() && &full == &account.budget();
   return OfReading(absl::ResourceExhaustedError(absl::StrCat(
-      site.name(), ": no room for ", bytes,
-      " more bytes in buffers. The transforms of this worker ", "have ", account.budget().taken(),
-      " of ", account.budget().bytes(), " bytes, ", account.used(),
-      " of them in this partition. Use smaller buffers, or raise the worker's ",
-      "buffer_budget_bytes")));
+      site.name(), ": no room for ", bytes, " more bytes in buffers. The transforms of this ",
+      of_job ? "job on this worker" : "worker", " have ", full.taken(), " of ", full.bytes(),
+      " bytes, ", account.used(),
+      " of them in this partition. Use smaller buffers, or raise the worker's ", full.setting())));
 }
 
 }  // namespace

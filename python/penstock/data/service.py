@@ -196,6 +196,7 @@ class WorkerConfig:
     memory_budget_bytes: Optional[int] = None
     ram_budget_bytes: Optional[int] = None
     buffer_budget_bytes: Optional[int] = None
+    job_buffer_budget_bytes: Optional[int] = None
     cross_trainer_cache_size_bytes: Optional[int] = None
     max_loan_bytes: Optional[int] = None
     shared_pool_bytes: Optional[int] = None

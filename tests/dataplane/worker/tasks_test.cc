@@ -146,12 +146,13 @@ std::vector<Index> Indices(const std::vector<Trainer::ReceivedElement>& received
 
 class TasksTest : public ::testing::Test {
  protected:
-  TasksTest() {
+  explicit TasksTest(int64_t job_buffer_budget_bytes = 0) {
     context_ = std::make_shared<WorkerContext>(WorkerContextOptions{
         .permits = 1,
         .threads = 1,
         .budget_bytes = 64 << 20,
         .buffer_budget_bytes = 16 << 20,
+        .job_buffer_budget_bytes = job_buffer_budget_bytes,
         .files = &files_,
         .fetch = [this](std::string_view id, uint64_t) { return Fetch(std::string(id)); },
         .now = [this] { return Now(); }});
@@ -320,6 +321,22 @@ TEST_F(TasksTest, AnErrorStandsAtItsIndexAndReadingGoesOn) {
   EXPECT_THAT(Indices(received), ElementsAre(0, 1, 2, 3));
   EXPECT_FALSE(received[2].error.ok());
   EXPECT_EQ(received[3].value, 12);
+}
+
+class TasksWithAJobLimitTest : public TasksTest {
+ protected:
+  TasksWithAJobLimitTest() : TasksTest(/*job_buffer_budget_bytes=*/1 << 20) {}
+};
+
+TEST_F(TasksWithAJobLimitTest, ABufferBeyondTheLimitOfItsJobEndsItsOwnPartition) {
+  tasks_->Do(Order(Dataset::Range(int64_t{1} << 40).Shuffle(int64_t{1} << 40), Placed(1)));
+  const auto failed = heard_.Next<control::PartitionFailed>();
+  EXPECT_TRUE(absl::IsResourceExhausted(failed.status)) << failed.status;
+  EXPECT_THAT(std::string(failed.status.message()),
+              testing::ContainsRegex("this job on this worker have .* of 1048576 bytes.*"
+                                     "job_buffer_budget_bytes"));
+  EXPECT_EQ(context_->job_buffers.Of(JobId(1)), context_->job_buffers.Of(JobId(1)));
+  EXPECT_NE(context_->job_buffers.Of(JobId(1)).get(), &context_->buffers);
 }
 
 TEST_F(TasksTest, ABufferBeyondTheBudgetEndsItsOwnPartition) {

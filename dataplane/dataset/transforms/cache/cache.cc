@@ -244,7 +244,8 @@ class MemoryStore final : public CacheStore {
     BufferCharge charge;
     if (!charge.TryAdd(site_, element, /*shared=*/true))
       return absl::ResourceExhaustedError(
-          "the transforms of this worker leave no room for a cache; raise buffer_budget_bytes");
+          "the transforms of this worker or of this job leave no room for a cache; raise "
+          "buffer_budget_bytes or job_buffer_budget_bytes");
     filling_.push_back(element.Share());
     charges_.push_back(std::move(charge));
     return absl::OkStatus();

@@ -235,6 +235,24 @@ TEST(BufferBudget, CountsASlotOfSeveralHoldersOnce) {
   EXPECT_EQ(budget.taken(), 0);
 }
 
+TEST(BufferBudget, APartCountsForTheWholeAndHasItsOwnLimit) {
+  BufferBudget whole(kBufferBytes);
+  BufferBudget part(kBufferBytes / 4, "part_bytes", whole);
+  BufferAccount of_part(part), other(whole);
+  ASSERT_TRUE(of_part.Add(kBufferBytes / 8));
+  EXPECT_FALSE(of_part.Add(kBufferBytes / 8 + 1));
+  EXPECT_STREQ(part.Refusing(of_part.used(), kBufferBytes / 8 + 1).setting(), "part_bytes");
+  EXPECT_EQ(whole.taken(), part.taken());
+  ASSERT_TRUE(other.Add(kBufferBytes / 16 * 13));
+  EXPECT_FALSE(part.HasRoomForOptional(1));
+  EXPECT_FALSE(of_part.Add(kBufferBytes / 10));  // the part has it, but the whole does not
+  EXPECT_STREQ(part.Refusing(of_part.used(), kBufferBytes / 10).setting(), "buffer_budget_bytes");
+  EXPECT_EQ(whole.taken(), part.taken() + kBufferBytes / 16 * 13);
+  of_part.Subtract(kBufferBytes / 8);
+  EXPECT_EQ(part.taken(), 0);
+  EXPECT_EQ(whole.taken(), kBufferBytes / 16 * 13);
+}
+
 TEST(BufferBudget, GetsBackWhatAPartitionNoLongerUses) {
   BufferBudget budget(kBufferBytes);
   BufferAccount first(budget);
