@@ -178,6 +178,14 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
   return rows;
 }
 
+std::vector<Setting> SettingsOf(NamespaceLimits& limits) {
+  return {{"max-jobs", &limits.jobs, ""},
+          {"max-dataset-bytes", &limits.dataset_bytes, ""},
+          {"max-partitions", &limits.partitions, ""},
+          {"max-clients", &limits.clients, ""},
+          {"max-worker-percent", &limits.worker_percent, ""}};
+}
+
 bool AsksWho(const DispatcherConfig& config) {
   return !config.auth_file.empty() || config.tls.mutual;
 }

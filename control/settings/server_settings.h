@@ -20,6 +20,9 @@ inline constexpr char kDispatcherAddressHelp[] =
 std::vector<Setting> SettingsOf(DispatcherConfig& config);
 std::vector<Setting> SettingsOf(WorkerConfig& config);
 
+// Returns the rows of a table [namespaces.NAME].
+std::vector<Setting> SettingsOf(NamespaceLimits& limits);
+
 // Returns whether a server asks its clients who they are. Its pages then need a token.
 bool AsksWho(const DispatcherConfig& config);
 bool AsksWho(const WorkerConfig& config);  // whether its cluster does, as far as it knows

@@ -177,15 +177,6 @@ void SetFrom(const Setting& setting, py::handle value) {
       setting.target);
 }
 
-bool SetOther(DispatcherConfig& config, const std::string& name, py::handle value) {
-  if (name != "deployment_mode") return false;
-  config.deployment_mode = ValueOrRaise(DeploymentModeFromName(value.cast<std::string>()));
-  return true;
-}
-bool SetOther(WorkerConfig&, const std::string&, py::handle) {
-  return false;
-}
-
 // Sets the setting whose key in a settings file is `name`.
 void SetByKey(const std::vector<Setting>& settings, const std::string& what,
               const std::string& name, py::handle value) {
@@ -211,25 +202,60 @@ void SetByKey(const std::vector<Setting>& settings, const std::string& what,
   }
 }
 
+// Returns the entries of a dict whose keys are strings. `what`: names the config and the field.
+std::vector<std::pair<std::string, py::handle>> EntriesOf(const std::string& what,
+                                                          py::handle dict) {
+  if (!py::isinstance<py::dict>(dict)) {
+    throw py::type_error(absl::StrCat(what, " must be a dict, not ",
+                                      std::string(py::repr(dict.cast<py::object>()))));
+  }
+  std::vector<std::pair<std::string, py::handle>> entries;
+  for (const auto& [key, value] : dict.cast<py::dict>()) {
+    if (!py::isinstance<py::str>(key)) {
+      throw py::type_error(absl::StrCat(what, " has the key ",
+                                        std::string(py::repr(key.cast<py::object>())),
+                                        ", which is not a string"));
+    }
+    entries.emplace_back(py::cast<std::string>(key), value);
+  }
+  return entries;
+}
+
 // Sets the settings that begin with "tls_" from a dict. A dict that sets nothing is an error, since
 // the server would serve in plain text.
 void SetTls(const std::vector<Setting>& settings, const std::string& what, py::handle tls) {
-  if (!py::isinstance<py::dict>(tls)) {
-    throw py::type_error(absl::StrCat(what, ": tls must be a dict, not ",
-                                      std::string(py::repr(tls.cast<py::object>()))));
-  }
-  if (tls.cast<py::dict>().empty()) {
+  const auto entries = EntriesOf(absl::StrCat(what, ": tls"), tls);
+  if (entries.empty()) {
     throw py::value_error(
         absl::StrCat(what, ": tls is empty; give \"certificate\" and \"key\", or leave out tls"));
   }
-  for (const auto& [name, value] : tls.cast<py::dict>()) {
-    if (!py::isinstance<py::str>(name)) {
-      throw py::type_error(absl::StrCat(what, ": tls has the key ",
-                                        std::string(py::repr(name.cast<py::object>())),
-                                        ", which is not a string"));
-    }
-    SetByKey(settings, what, absl::StrCat("tls_", py::cast<std::string>(name)), value);
+  for (const auto& [name, value] : entries)
+    SetByKey(settings, what, absl::StrCat("tls_", name), value);
+}
+
+// Sets the limits of single namespaces from a dict of dicts, as from the tables of a settings file.
+void SetNamespaces(DispatcherConfig& config, py::handle namespaces) {
+  for (const auto& [name, limits] : EntriesOf("DispatcherConfig: namespaces", namespaces)) {
+    const std::string what = absl::StrCat("DispatcherConfig: namespaces[\"", name, "\"]");
+    NamespaceLimits& its = config.namespaces[name];
+    its = config.namespace_limits;
+    for (const auto& [key, value] : EntriesOf(what, limits))
+      SetByKey(SettingsOf(its), what, key, value);
   }
+}
+
+bool SetOther(DispatcherConfig& config, const std::string& name, py::handle value) {
+  if (name == "namespaces") {
+    SetNamespaces(config, value);
+  } else if (name == "deployment_mode") {
+    config.deployment_mode = ValueOrRaise(DeploymentModeFromName(value.cast<std::string>()));
+  } else {
+    return false;
+  }
+  return true;
+}
+bool SetOther(WorkerConfig&, const std::string&, py::handle) {
+  return false;
 }
 
 // Returns the config with these fields.

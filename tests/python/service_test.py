@@ -170,9 +170,23 @@ class Arguments(unittest.TestCase):
             self.assertEqual(keys - fields, set())
             self.assertLessEqual(
                 fields - keys,
-                {"tls", "deployment_mode", "allowed_plugins", "job_gc_check_interval_ms", "worker_max_concurrent_snapshots"},
+                {"tls", "namespaces", "deployment_mode", "allowed_plugins", "job_gc_check_interval_ms", "worker_max_concurrent_snapshots"},
             )
             self.assertIn("metrics_port: Port of the page /metrics", config.__doc__)
+
+    def test_limits_of_namespaces_are_checked(self):
+        for namespaces, error, text in (
+            ("v", TypeError, "DispatcherConfig: namespaces must be a dict, not 'v'"),
+            ({"v": 3}, TypeError, r'namespaces\["v"\] must be a dict, not 3'),
+            ({"v": {"jobs": 3}}, ValueError, r'namespaces\["v"\] has no .jobs.; there is max_jobs, max_dataset_bytes'),
+            ({"v": {"max_jobs": "x"}}, TypeError, r'namespaces\["v"\]: max_jobs cannot be .x.'),
+            ({"v": {"max_jobs": -1}}, errors.InvalidArgumentError, r"\[namespaces.v\] must not be negative"),
+            ({"a/b": {}}, errors.InvalidArgumentError, r"\[namespaces.a/b\]"),
+        ):
+            with self.assertRaisesRegex(error, text):
+                service.DispatchServer(service.DispatcherConfig(namespaces=namespaces))
+        config = service.DispatcherConfig(max_jobs_per_namespace=1, namespaces={"v": {"max_worker_percent": 50}})
+        service.DispatchServer(config).stop()
 
     def test_settings_of_tls_are_checked(self):
         for tls in ("/etc/x.pem", 5, ["ca"]):

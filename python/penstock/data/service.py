@@ -160,6 +160,7 @@ class DispatcherConfig:
     max_partitions_per_namespace: Optional[int] = None
     max_clients_per_namespace: Optional[int] = None
     max_worker_percent_per_namespace: Optional[int] = None
+    namespaces: Optional[dict] = None  # {"name": {"max_jobs": 3}}; other limits are those of each namespace, above
     max_links: Optional[int] = None
     metrics_host: Optional[str] = None
 
