@@ -170,7 +170,14 @@ class Arguments(unittest.TestCase):
             self.assertEqual(keys - fields, set())
             self.assertLessEqual(
                 fields - keys,
-                {"tls", "namespaces", "deployment_mode", "allowed_plugins", "job_gc_check_interval_ms", "worker_max_concurrent_snapshots"},
+                {
+                    "tls",
+                    "namespaces",
+                    "deployment_mode",
+                    "allowed_plugins",
+                    "job_gc_check_interval_ms",
+                    "worker_max_concurrent_snapshots",
+                },
             )
             self.assertIn("metrics_port: Port of the page /metrics", config.__doc__)
 
