@@ -112,7 +112,8 @@ absl::Status ParseDispatcher(Words& words, Scenario& scenario) {
                             {"client_timeout", To(scenario.client_timeout, ParseTime)},
                             {"worker_timeout", To(scenario.worker_timeout, ParseTime)},
                             {"snapshot_every", ToCount(scenario.snapshot_records)},
-                            {"max_links", ToCount(scenario.max_links)}});
+                            {"max_links", ToCount(scenario.max_links)},
+                            {"max_partitions", ToCount(scenario.max_partitions)}});
 }
 
 absl::Status ParseNetwork(Words& words, Scenario& scenario) {

@@ -80,6 +80,7 @@ struct JobPlan {
   AckMode ack = AckMode::kOnDelivery;
   int64_t elements = 2000;  // of one pass
   int64_t repetitions = 1;  // passes
+  JobShare share;
   std::vector<TrainerGroup> groups;
 
   int trainers() const;  // of all groups
@@ -99,6 +100,7 @@ struct Scenario {
   absl::Duration worker_timeout = absl::Seconds(10);
   int64_t snapshot_records = 500;  // records between two snapshots of the journal
   int64_t max_links = 64;          // as in CoreOptions
+  int64_t max_partitions = 0;      // of the jobs together; 0: no limit
   protocol::Broken broken = protocol::Broken::kNone;
   // --- The trainers ---
   int trainers = 2;

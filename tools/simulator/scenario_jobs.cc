@@ -46,7 +46,9 @@ Options OptionsOfJob(JobPlan& job) {
                         {"read", To(job.reading, ParseReading)},
                         {"ack", To(job.ack, ParseAckMode)},
                         {"elements", ToCount(job.elements)},
-                        {"repetitions", ToCount(job.repetitions)}});
+                        {"repetitions", ToCount(job.repetitions)},
+                        {"weight", ToCount(job.share.weight)},
+                        {"priority", ToCount(job.share.priority)}});
   return options;
 }
 

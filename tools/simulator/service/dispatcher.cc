@@ -70,6 +70,7 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
   options.worker_timeout = scenario.worker_timeout;
   options.heartbeat_interval = scenario.heartbeat;
   options.max_links = scenario.max_links;
+  options.quotas = control::Quotas({.partitions = scenario.max_partitions});
   options.per_snapshot.records = static_cast<uint64_t>(scenario.snapshot_records);
   options.snapshot_bytes_at_once = kSnapshotStep;
   options.broken = scenario.broken;

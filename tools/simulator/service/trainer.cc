@@ -81,6 +81,7 @@ Dataset Trainer::MakeDataset() const {
   options.data_transfer_protocol = "sim";
   options.ack_mode = plan().ack;
   options.delivery = Delivery();
+  options.share = plan().share;
   options.timeout = kServiceTimeout;
   options.seed = world().seed;
   dataset = dataset.Distribute(options);
