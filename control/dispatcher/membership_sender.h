@@ -3,11 +3,11 @@
 // changed. The core's lock guards it. Nothing in it is journaled, since each session gets the whole
 // again after a restart. Its one reason to change: which Membership a session gets, and when.
 //
-// A change goes to all sessions of the iteration. Of a partition with an audience, a session is
-// told only what concerns its reader: that the partition serves it, or no longer does. An isolated
-// change is sent at the end of its transaction. Further changes are gathered, and sent together at
-// the end of the first transaction after kGatherTime; Core::Sweep() is a transaction, so they wait
-// for one sweep at most.
+// A change goes to all sessions of the iteration. A partition with an audience concerns only the
+// sessions of its readers: they hear that it serves them, or no longer does. An isolated change is
+// sent at the end of its transaction. Further changes are gathered, and sent together at the end of
+// the first transaction after kGatherTime; Core::Sweep() is a transaction, so they wait for one
+// sweep at most.
 #pragma once
 
 #include <cstdint>
@@ -62,12 +62,12 @@ class MembershipSender {
     size_t opened = 0;  // of `partitions`
   };
 
-  // What a session is told beside that which all sessions are told, by the reader's position.
+  // By the reader's position: the partitions that concern its session, but not all sessions.
   using OfReaders = std::map<size_t, std::set<PartitionId>>;
 
   View* Find(IterationId iteration);
   static void Add(View& view, PartitionId partition, const std::optional<IndexSet>& readers);
-  // Moves the partitions that not all sessions are told the same of from `partitions`.
+  // Adds the partitions that concern all sessions to `of_all`, and returns the others.
   static OfReaders Divide(const protocol::IterationRecord& record, const Concerned& concerned,
                           std::set<PartitionId>& of_all);
   void NoteAltered(IterationId iteration, View& view);

@@ -13,8 +13,8 @@
 
 #include "absl/time/time.h"
 #include "control/dispatcher/core_options.h"
+#include "control/dispatcher/messages/stream_writer.h"
 #include "control/dispatcher/monitoring/element_counts.h"
-#include "control/dispatcher/stream_writer.h"
 #include "control/journal/snapshot_taker.h"
 #include "control/protocol/client_messages.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"

@@ -2,7 +2,7 @@
 // A stream writer for tests that do not look at what the dispatcher sends.
 #pragma once
 
-#include "control/dispatcher/stream_writer.h"
+#include "control/dispatcher/messages/stream_writer.h"
 
 namespace penstock::control {
 

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "control/dispatcher/stream_writer.h"
+#include "control/dispatcher/messages/stream_writer.h"
 
 namespace penstock::control {
 
