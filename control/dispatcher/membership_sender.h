@@ -62,7 +62,7 @@ class MembershipSender {
     size_t opened = 0;  // of `partitions`
   };
 
-  // By the reader's position: the partitions that concern its session, but not all sessions.
+  // The partitions that concern some sessions only, by the position of the session's reader.
   using OfReaders = std::map<size_t, std::set<PartitionId>>;
 
   View* Find(IterationId iteration);
