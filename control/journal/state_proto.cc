@@ -10,6 +10,7 @@
 #include "control/journal/changes_proto.h"
 #include "control/journal/records_proto.h"
 #include "control/journal/state_pieces.h"
+#include "google/protobuf/arena.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -304,7 +305,8 @@ bool PutPiece(const State& state, const PieceKey& key, wire::Snapshot& to) {
 
 absl::StatusOr<std::optional<std::string>> EncodePiece(const State& state, const PieceKey& key,
                                                        size_t most_bytes) {
-  wire::Snapshot wire;
+  google::protobuf::Arena arena;  // a reader of many partitions has many small messages
+  wire::Snapshot& wire = *google::protobuf::Arena::CreateMessage<wire::Snapshot>(&arena);
   if (!PutPiece(state, key, wire)) return std::nullopt;
   const size_t bytes = wire.ByteSizeLong();
   if (bytes <= most_bytes) return wire.SerializeAsString();

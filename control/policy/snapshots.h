@@ -22,8 +22,8 @@ inline bool SnapshotIsDue(const LogSize& since, const LogSize& per_snapshot) {
   return since.records >= per_snapshot.records || since.bytes >= per_snapshot.bytes;
 }
 
-// The bytes of a snapshot that are encoded in one transaction, under the core's lock: less than a
+// The bytes of a snapshot that are encoded in one transaction, under the core's lock: about a
 // millisecond's work.
-inline constexpr size_t kSnapshotBytesAtOnce = size_t{128} << 10;
+inline constexpr size_t kSnapshotBytesAtOnce = size_t{64} << 10;
 
 }  // namespace penstock::control
