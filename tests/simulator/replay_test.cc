@@ -141,6 +141,9 @@ constexpr BrokenRule kBrokenRules[] = {
     {"no_raise_on_restart", protocol::Broken::kNoRaiseOnRestart, "restarts", 20},
     {"closed_is_finished", protocol::Broken::kClosedIsFinished, "restarts", 200},
     {"retire_below_delivered", protocol::Broken::kRetireBelowDelivered, "uncommitted", 100},
+    {"serve_before_answer", protocol::Broken::kServeBeforeAnswer, "audiences"},
+    {"ask_only_served", protocol::Broken::kAskOnlyServed, "audiences_commit", 100},
+    {"move_only_served", protocol::Broken::kMoveOnlyServed, "audiences_commit", 100},
 };
 INSTANTIATE_TEST_SUITE_P(Of, BrokenRules, testing::ValuesIn(kBrokenRules),
                          [](const auto& rule) { return rule.param.name; });

@@ -47,7 +47,10 @@ absl::StatusOr<Broken> ParseBroken(const std::string& text) {
       {"newer_state_after_death", Broken::kNewerStateAfterDeath},
       {"newest_bookmark", Broken::kNewestBookmark},
       {"retire_below_delivered", Broken::kRetireBelowDelivered},
-      {"assign_again_at_start", Broken::kAssignAgainAtStart}};
+      {"assign_again_at_start", Broken::kAssignAgainAtStart},
+      {"serve_before_answer", Broken::kServeBeforeAnswer},
+      {"ask_only_served", Broken::kAskOnlyServed},
+      {"move_only_served", Broken::kMoveOnlyServed}};
   const auto found = rules.find(text);
   if (found == rules.end()) return NotOneOf(text, Names(rules));
   return found->second;
