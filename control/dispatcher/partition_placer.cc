@@ -30,6 +30,12 @@ constexpr absl::Duration kTrial = absl::Seconds(5);
 // workers.
 constexpr int kTries = 3;
 
+// Returns whether each client of the iteration reads all usable workers, wherever they run.
+bool AnyWorkerIsRead(const State& state, const IterationState& iteration, bool some_colocated) {
+  const TargetWorkers target = state.jobs.at(iteration.job).terms.target_workers;
+  return target == TargetWorkers::kAny || (target == TargetWorkers::kAuto && !some_colocated);
+}
+
 // Compares what the state keeps with what follows from its records.
 void CheckKept(const State& state, const IterationState& iteration) {
   PENSTOCK_INVARIANT(state.placed == state.ComputePlaced());
@@ -51,7 +57,10 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t mos
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
   if (options_.check_kept) CheckKept(state_, iteration);
   Place(txn, iteration, most);
-  if (!iteration.record.closed) audiences_.Extend(txn, iteration, RuleOf(iteration));
+  if (!iteration.record.closed) {
+    audiences_.Extend(iteration, txn.GetContext(id), RuleOf(iteration), shared_.sessions.version(),
+                      [&](protocol::Decision decision) { txn.Apply(id, std::move(decision)); });
+  }
   PENSTOCK_INVARIANT(!nothing_new || InputsOf(txn.GetContext(id)) == now);
   placed_[id] = now;  // if this has changed anything, the next call places again
 }
@@ -73,6 +82,7 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, i
   const std::vector<PartitionId> assignable = protocol::Assignable(iteration.record, context);
   if (assignable.empty()) return;
   const LinkRule rule = RuleOf(iteration);
+  const auto apply = [&](protocol::Decision decision) { txn.Apply(id, std::move(decision)); };
   bool some = false;
   PartitionCounts counts(state_, iteration, context);
   const bool anywhere = failures_.empty() && iteration.division.count == 0;
@@ -94,7 +104,9 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, i
       worker = ChooseWorker(state_, iteration, counts, partition, among, failed->second.on);
       if (worker && RunsAlone(key)) trials_[worker] = {key, options_.now()};
     }
-    if (!worker || !audiences_.Assign(txn, iteration, partition, worker, rule)) continue;
+    if (!worker ||
+        !AudienceChooser::Assign(iteration.record, context, partition, worker, rule, apply))
+      continue;
     txn.Log("assigned",
             {{"iteration", absl::StrCat(id.value())},
              {"partition", absl::StrCat(partition.value())},
@@ -182,15 +194,10 @@ const PartitionPlacer::Usable& PartitionPlacer::Current() const {
   return usable_;
 }
 
-bool PartitionPlacer::AnyWorkerIsRead(const IterationState& iteration) const {
-  const TargetWorkers target = state_.jobs.at(iteration.job).terms.target_workers;
-  return target == TargetWorkers::kAny ||
-         (target == TargetWorkers::kAuto && !Current().some_colocated);
-}
-
 LinkRule PartitionPlacer::RuleOf(const IterationState& iteration) const {
   return LinkRuleOf(state_, iteration, static_cast<int64_t>(UsableWorkers(iteration).size()),
-                    AnyWorkerIsRead(iteration), options_.max_links);
+                    AnyWorkerIsRead(state_, iteration, Current().some_colocated),
+                    options_.max_links);
 }
 
 std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& iteration) const {
@@ -208,7 +215,7 @@ std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& itera
   };
   const Usable& all = Current();
   std::vector<WorkerId> usable = all.workers;
-  if (!AnyWorkerIsRead(iteration))
+  if (!AnyWorkerIsRead(state_, iteration, all.some_colocated))
     std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
   const std::set<WorkerId> unreached = links_.Unreached(iteration.id);
   if (unreached.empty()) return usable;

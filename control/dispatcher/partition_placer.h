@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "control/dispatcher/audience_chooser.h"
 #include "control/dispatcher/link_monitor.h"
-#include "control/dispatcher/monitoring/namespace_room.h"
+#include "control/dispatcher/placing/audience_chooser.h"
+#include "control/dispatcher/placing/namespace_room.h"
 #include "control/dispatcher/shared_state.h"
 
 namespace penstock::control {
@@ -23,7 +23,7 @@ class PartitionPlacer {
   PartitionPlacer(const SharedState& shared, const LinkMonitor& links)
       : shared_(shared),
         links_(links),
-        audiences_(shared),
+        audiences_(shared.options.check_kept),
         room_(
             shared.options.quotas, shared.state, shared.contexts,
             [this] { return Current().permits; }, shared.options.check_kept) {}
@@ -122,8 +122,6 @@ class PartitionPlacer {
   Usable MakeUsable() const;
   Inputs InputsOf(const protocol::IterationContext& context) const;
   void Place(Transaction& txn, const IterationState& iteration, int64_t most);
-  // Returns whether each client of the iteration reads all usable workers, wherever they run.
-  bool AnyWorkerIsRead(const IterationState& iteration) const;
 
   // RunsAlone: whether the partition must have a worker for itself. ReservedFor: that worker, or
   // none.

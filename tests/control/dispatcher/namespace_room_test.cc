@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who gets room in a namespace, and who gives it up, without a dispatcher around it.
-#include "control/dispatcher/monitoring/namespace_room.h"
+#include "control/dispatcher/placing/namespace_room.h"
 
 #include <memory>
 #include <optional>

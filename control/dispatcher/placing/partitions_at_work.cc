@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/dispatcher/monitoring/partitions_at_work.h"
+#include "control/dispatcher/placing/partitions_at_work.h"
 
 #include <utility>
 

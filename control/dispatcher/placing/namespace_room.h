@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "control/dispatcher/monitoring/partitions_at_work.h"
+#include "control/dispatcher/placing/partitions_at_work.h"
 #include "control/policy/fair_shares.h"
 #include "control/policy/quotas.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"

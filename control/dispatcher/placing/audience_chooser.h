@@ -11,32 +11,39 @@
 #include <cstdint>
 #include <map>
 
-#include "control/dispatcher/shared_state.h"
+#include "absl/functional/function_ref.h"
 #include "control/policy/audience.h"
+#include "control/protocol/coordinator/iteration_coordinator.h"
+#include "control/state/state.h"
 
 namespace penstock::control {
 
 class AudienceChooser {
  public:
-  explicit AudienceChooser(const SharedState& shared) : shared_(shared) {}
+  // Applies a decision to the record, and sends its messages.
+  using Apply = absl::FunctionRef<void(protocol::Decision)>;
+
+  // `check_kept`: as in CoreOptions.
+  explicit AudienceChooser(bool check_kept) : check_kept_(check_kept) {}
 
   // Assigns the partition to the worker, for those of the worker's readers that have answered for
   // the partition's placement. The others are asked, and served once they have answered. If none
   // has answered, the nearest readers that have are served too. Returns false if no reader at all
   // has answered; then the partition waits for those that are asked. REQUIRES: it is assignable.
-  bool Assign(Transaction& txn, const IterationState& iteration, PartitionId partition,
-              WorkerId worker, const LinkRule& rule);
+  static bool Assign(const protocol::IterationRecord& record, protocol::IterationContext& context,
+                     PartitionId partition, WorkerId worker, const LinkRule& rule, Apply apply);
   // Adds readers to partitions where they need more. Looks at the partitions only if there may be
-  // such a reader. REQUIRES: the iteration is not closed.
-  void Extend(Transaction& txn, const IterationState& iteration, const LinkRule& rule);
+  // such a reader. `sessions`: rises whenever a reader's process changes. REQUIRES: the iteration
+  // is not closed.
+  void Extend(const IterationState& iteration, protocol::IterationContext& context,
+              const LinkRule& rule, uint64_t sessions, Apply apply);
   void Forget(IterationId iteration) { looked_.erase(iteration); }
 
  private:
-  // What Extend() saw when it last looked at the partitions. If a reader's process, the number of
-  // readers or the number of workers has changed since then, it looks again.
+  // What Extend() saw when it last looked at the partitions. If this has changed, it looks again.
   struct Looked {
-    uint64_t sessions = 0;  // Sessions::version()
-    int64_t readers = 0;
+    uint64_t sessions = 0;
+    int64_t readers = 0;  // how many read
     int64_t workers = 0;
     friend bool operator==(const Looked&, const Looked&) = default;
   };
@@ -45,7 +52,7 @@ class AudienceChooser {
     uint64_t until = 0;  // IterationContext::placing_changes until which no reader needs more
   };
 
-  const SharedState& shared_;
+  const bool check_kept_;
   std::map<IterationId, Last> looked_;
 };
 

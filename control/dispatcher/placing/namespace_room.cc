@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/dispatcher/monitoring/namespace_room.h"
+#include "control/dispatcher/placing/namespace_room.h"
 
 #include <algorithm>
 #include <limits>
