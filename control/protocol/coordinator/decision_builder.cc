@@ -177,8 +177,9 @@ bool HasReported(const IterationRecord& record, const IterationContext& context,
                  size_t reader) {
   const Placement at = context.partitions[partition].readers[reader].at;
   const PartitionRecord& placed = record.partitions[partition];
+  const bool is_asked = placed.collecting() && !record.closed;
   const bool fenced =
-      placed.collecting() ? IsFenced(record, context, partition, reader) : placed.MayServe(reader);
+      is_asked ? IsFenced(record, context, partition, reader) : placed.MayServe(reader);
   // No worker sends anything to a reader that is not fenced. At its last fence, the reader reported
   // all that it had. A dispatcher that has started since then does not know this report.
   if (!fenced) return at || context.broken == Broken::kAskOnlyServed;

@@ -125,9 +125,9 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
   } else if (!record.closed) {
     for (size_t p = 0; p < record.partitions.size(); ++p) {
       const PartitionRecord& partition = record.partitions[p];
-      // With at_least_once, or if the reader was added to an audience, the partition may be
-      // assigned already, but closing waits for the reader's answer.
-      const bool asked = partition.collecting() || record.at_least_once || partition.audience;
+      // With at_least_once the partition may be assigned already, but closing waits for the
+      // reader's answer. A reader that was added to an assigned partition is asked in NoteAnswer().
+      const bool asked = partition.collecting() || record.at_least_once;
       if (asked && IsFenced(record, context, p, position) &&
           context.partitions[p].readers[position].at != partition.placement)
         builder.EmitFence(p, position);
@@ -203,17 +203,21 @@ void OnDisconnect(const IterationRecord& record, IterationContext& context, Clie
 }
 
 // Notes the placement of the report. A reader that was added to an audience is served once it has
-// answered.
+// answered. If its first report on a stream is no answer, the fence may have been lost.
 static void NoteAnswer(DecisionBuilder& builder, const IterationRecord& record,
                        IterationContext& context, size_t reader, const Report& report) {
   const size_t p = report.partition.value() - 1;
   const PartitionRecord& placed = record.partitions[p];
+  const bool added = !placed.collecting() && placed.audience && placed.MayServe(reader);
+  if (added && report.whole && report.placement < placed.placement &&
+      record.readers[reader].reads())
+    builder.EmitFence(p, reader);
   Placement& at = context.partitions[p].readers[reader].at;
   if (report.placement > placed.placement || report.placement <= at) return;
   at = report.placement;
   if (placed.collecting()) {
     if (AllReported(record, context, p)) ++context.placing_changes;
-  } else if (placed.audience && placed.MayServe(reader) && at == placed.placement) {
+  } else if (added && at == placed.placement) {
     builder.AddToWorker(p, reader);
   }
 }
