@@ -74,6 +74,7 @@ class Reader {
     ok_ = false;
     rest_ = {};
   }
+  void IgnoreRest() { rest_ = {}; }
   bool ok() const { return ok_; }
   bool done() const { return ok_ && rest_.empty(); }
 
@@ -164,13 +165,13 @@ StripeKey ReadKey(Reader& reader) {
 // Reads the message after its header; a hello is read from its version on.
 absl::StatusOr<Message> ReadBody(MessageType type, Reader& reader) {
   switch (type) {
-    case MessageType::kHello:
-      if (uint32_t version = reader.Number<uint32_t>(); reader.ok() && version != kLinkVersion) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("this worker speaks version ", kLinkVersion,
-                         " of the transfer protocol, but the client speaks version ", version));
-      }
-      return ReadHello(reader);
+    case MessageType::kHello: {
+      const LinkVersions client = UnpackLinkVersions(reader.Number<uint32_t>());
+      if (reader.ok()) RETURN_IF_ERROR(Agree(kLinkVersions, client).status());
+      Hello hello = ReadHello(reader);
+      if (client.highest > kLinkVersions.highest) reader.IgnoreRest();
+      return hello;
+    }
     case MessageType::kUpdate:
       return ReadUpdate(reader);
     case MessageType::kGoodbye:
@@ -209,7 +210,7 @@ std::string EncodeHeader(MessageType type) {
 
 std::string Encode(const Hello& hello) {
   Writer writer(MessageType::kHello);
-  writer.Number(kLinkVersion);
+  writer.Number(Pack(kLinkVersions));
   writer.Bytes(hello.token);
   writer.Number(hello.client.value());
   writer.Number(hello.incarnation.value());

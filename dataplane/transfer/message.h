@@ -26,12 +26,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "dataplane/transfer/link_versions.h"
 #include "dataplane/transfer/transport.h"
 
 #pragma GCC visibility push(default)
 namespace penstock::transfer {
 
-inline constexpr uint32_t kLinkVersion = 1;
+// The versions of these messages that this release reads and writes. Neither side sends a message
+// or a field of a version above the agreed one, so after the hello whatever is not known is
+// malformed.
+inline constexpr LinkVersions kLinkVersions = {.lowest = 1, .highest = 1};
 inline constexpr size_t kMessageHeaderBytes = 8;
 // The maximum size of a frame in bytes. A block that does not fit is sent alone.
 inline constexpr size_t kFrameBytes = 256 << 10;
@@ -119,7 +123,8 @@ absl::StatusOr<MessageType> TypeOf(std::string_view header);
 
 // Decodes any message except an element or a frame, including its header. InvalidArgument for a
 // message that neither side sends in this version, for example one with a number below 0, surplus
-// bytes or an unknown type. FailedPrecondition for a hello of a different version.
+// bytes or an unknown type. Surplus bytes of a hello whose client also has a later version are
+// ignored. FailedPrecondition for a hello without a common version.
 absl::StatusOr<Message> Decode(std::string_view bytes);
 
 // Decodes a client's message: a hello unless `hello_received`; after that, updates and a goodbye.

@@ -163,7 +163,7 @@ class GrpcListener : public Listener {
     server_->Wait();
   }
   std::string address() const override { return address_; }
-  std::string compatibility() const override { return absl::StrCat("v", kLinkVersion); }
+  std::string compatibility() const override { return ToString(kLinkVersions); }
 
  private:
   GrpcListener(Accept accept, UnauthenticatedLimits limits,
@@ -200,13 +200,8 @@ class GrpcTransport : public Transport {
     return StartGrpcListener(options, std::move(accept));
   }
 
-  absl::Status Check(std::string_view address, std::string_view compatibility) override {
-    if (compatibility != absl::StrCat("v", kLinkVersion)) {
-      return absl::NotFoundError(absl::StrCat("the worker at ", std::string(address), " speaks '",
-                                              std::string(compatibility), "', this client 'v",
-                                              kLinkVersion, "'"));
-    }
-    return absl::OkStatus();
+  absl::Status Check(std::string_view, std::string_view compatibility) override {
+    return CheckOffer(compatibility, kLinkVersions);
   }
 
   absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(

@@ -192,7 +192,7 @@ class TcpListener : public Listener {
     acceptor_->StopStripes();
   }
   std::string address() const override { return address_; }
-  std::string compatibility() const override { return absl::StrCat("v", kWireVersion); }
+  std::string compatibility() const override { return ToString(kWireVersions); }
 
  private:
   const std::shared_ptr<Loop> loop_;

@@ -43,11 +43,8 @@ class TcpTransport : public Transport {
     return StartListener(options, std::move(accept));
   }
 
-  absl::Status Check(std::string_view address, std::string_view compatibility) override {
-    if (compatibility == absl::StrCat("v", kWireVersion)) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("the worker at ", std::string(address), " speaks '",
-                                            std::string(compatibility), "', this client 'v",
-                                            kWireVersion, "'"));
+  absl::Status Check(std::string_view, std::string_view compatibility) override {
+    return CheckOffer(compatibility, kWireVersions);
   }
 
   absl::StatusOr<std::unique_ptr<ReceiveLink>> Dial(

@@ -21,11 +21,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "dataplane/transfer/link_versions.h"
 #include "dataplane/transfer/message.h"
 
 namespace penstock::transfer::tcp {
 
-inline constexpr uint32_t kWireVersion = 2;  // version 1 had no sums
+// The versions of the bytes around messages. Version 1 had no sums.
+inline constexpr LinkVersions kWireVersions = {.lowest = 2, .highest = 2};
 inline constexpr size_t kPrefixBytes = 16;
 // The bytes before the body.
 inline constexpr size_t kHeadBytes = kPrefixBytes + kMessageHeaderBytes;

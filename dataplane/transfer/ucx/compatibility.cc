@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "dataplane/transfer/message.h"
 #include "dataplane/transfer/ucx/tested_releases.h"
+#include "include/status_macros.h"
 
 namespace penstock::transfer::ucx {
 namespace {
@@ -30,7 +31,7 @@ bool Tested(const std::string& a, const std::string& b, Lanes lanes) {
 }  // namespace
 
 std::string CompatibilityOf(std::string_view release, Lanes lanes, uint64_t incarnation) {
-  return absl::StrCat("v", kLinkVersion, " ucx=", std::string(release),
+  return absl::StrCat(ToString(kLinkVersions), " ucx=", std::string(release),
                       " lanes=", std::string(NameOf(lanes)), " incarnation=", incarnation);
 }
 
@@ -42,10 +43,7 @@ absl::Status CheckCompatibility(std::string_view worker, std::string_view releas
     const std::pair<std::string, std::string> pair = absl::StrSplit(word, absl::MaxSplits('=', 1));
     says.insert(pair);
   }
-  if (!says.contains(absl::StrCat("v", kLinkVersion))) {
-    return absl::NotFoundError(absl::StrCat("the worker speaks '", std::string(worker),
-                                            "', this client 'v", kLinkVersion, "'"));
-  }
+  RETURN_IF_ERROR(CheckOffer(words.front(), kLinkVersions));
   const std::string lanes(NameOf(settings.lanes));
   if (says["lanes"] != lanes) {
     return absl::NotFoundError(absl::StrCat("the worker's ucx_lanes is '", says["lanes"],

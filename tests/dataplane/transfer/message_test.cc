@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/transfer/message.h"
 
+#include <cstring>
+#include <utility>
+
 #include "gtest/gtest.h"
 
 namespace penstock::transfer {
@@ -67,12 +70,57 @@ TEST(MessageTest, NumbersBelowZeroAreRefused) {
   EXPECT_FALSE(Decode(Encode(Recalled{-1})).ok());
 }
 
-TEST(MessageTest, AnotherVersionIsRefusedByNumber) {
+// The hello of a client that reads these versions.
+std::string HelloOf(const LinkVersions& versions) {
   std::string bytes = Encode(AHello());
-  bytes[kMessageHeaderBytes] = 9;
-  absl::Status status = Decode(bytes).status();
+  const uint32_t packed = Pack(versions);
+  std::memcpy(bytes.data() + kMessageHeaderBytes, &packed, sizeof(packed));
+  return bytes;
+}
+
+TEST(MessageTest, AHelloNeedsACommonVersion) {
+  EXPECT_TRUE(Decode(HelloOf({1, 1})).ok());
+  EXPECT_TRUE(Decode(HelloOf({1, 9})).ok());
+  const absl::Status status = Decode(HelloOf({2, 9})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(status.message().find("version 9"), absl::string_view::npos);
+  EXPECT_NE(status.message().find("reads v1 of the transfer protocol, but the client reads v2-9"),
+            absl::string_view::npos)
+      << status;
+  EXPECT_EQ(Decode(HelloOf({0, 0})).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(MessageTest, FieldsOfALaterHelloAreIgnored) {
+  const std::string later = HelloOf({1, 2}) + '\3' + "further fields";  // after the compression
+  const absl::StatusOr<Message> message = Decode(later);
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(std::get<Hello>(*message).client, ClientId(1));
+  EXPECT_EQ(std::get<Hello>(*message).compression, LinkCompression::kLz4);
+  EXPECT_FALSE(Decode(HelloOf({1, 1}) + '\3' + "further fields").ok());
+  EXPECT_FALSE(Decode(later.substr(0, 40)).ok());  // known fields must be whole
+}
+
+TEST(LinkVersionsTest, AreReadAsTheyAreWritten) {
+  for (const auto& [versions, text] :
+       {std::pair(LinkVersions{1, 1}, "v1"), std::pair(LinkVersions{2, 2}, "v2"),
+        std::pair(LinkVersions{1, 65'535}, "v1-65535")}) {
+    EXPECT_EQ(ToString(versions), text);
+    EXPECT_EQ(ParseLinkVersions(text).value(), versions);
+    EXPECT_EQ(UnpackLinkVersions(Pack(versions)), versions);
+  }
+  EXPECT_EQ(Pack({2, 2}), 2u);  // as a release without ranges writes it
+  for (const char* text : {"", "1", "v", "v0", "v2-1", "v1-", "v1-2-3", "v1-65536", "vx"}) {
+    EXPECT_EQ(ParseLinkVersions(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(LinkVersionsTest, BothSidesUseTheLowerOfTheHighest) {
+  EXPECT_EQ(Agree({1, 3}, {2, 5}).value(), 3u);
+  EXPECT_EQ(Agree({2, 5}, {1, 3}).value(), 3u);
+  EXPECT_EQ(Agree({1, 1}, {1, 4}).value(), 1u);
+  EXPECT_FALSE(Agree({1, 1}, {2, 4}).ok());
+  EXPECT_TRUE(CheckOffer("v1-4", {3, 3}).ok());
+  EXPECT_EQ(CheckOffer("v4-5", {3, 3}).message(), "the worker speaks 'v4-5', this client 'v3'");
+  EXPECT_EQ(CheckOffer("other", {3, 3}).code(), absl::StatusCode::kNotFound);
 }
 
 TEST(MessageTest, AnUnknownTypeIsRefused) {

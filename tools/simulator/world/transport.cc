@@ -23,7 +23,7 @@ absl::Status NoSimulation() {
 }
 
 std::string OwnCompatibility() {
-  return absl::StrCat("v", transfer::kLinkVersion);
+  return transfer::ToString(transfer::kLinkVersions);
 }
 
 class SimListener : public transfer::Listener {
