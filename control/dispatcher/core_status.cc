@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports the status of a dispatcher, for people. The lock is held for a summary of all partitions,
 // which several callers share, and for the items of one page.
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,6 +42,29 @@ bool CountSome(SharedState& shared) {
       return false;
   }
   return true;
+}
+
+// Counts the connected workers and clients of each release.
+std::vector<PeerRelease> CountPeers(const SharedState& shared) {
+  std::map<std::tuple<bool, std::string_view, uint32_t>, int64_t> counts;
+  for (const auto& [id, peer] : shared.workers) ++counts[{true, peer->release, peer->version}];
+  for (const auto& [key, peer] : shared.sessions) ++counts[{false, peer->release, peer->version}];
+  std::vector<PeerRelease> peers;
+  for (const auto& [its, count] : counts) {
+    peers.push_back({.workers = std::get<0>(its),
+                     .release = std::string(std::get<1>(its)),
+                     .version = std::get<2>(its),
+                     .count = count});
+  }
+  return peers;
+}
+
+// Returns whether the request asks for the peers, and the caller may know of all clients.
+bool AsksForPeers(const StatusRequest& request, const Caller& caller) {
+  return request.page_token.empty() &&
+         (request.parts.empty() ||
+          std::ranges::find(request.parts, StatusPart::kWorkers) != request.parts.end()) &&
+         (!caller.has_value() || caller->role == Role::kOperator);
 }
 
 }  // namespace
@@ -80,6 +108,7 @@ absl::StatusOr<DispatcherStatus> Core::StatusMaker::Make(const StatusRequest& re
     StatusLister lister(from, request, caller, status);
     RETURN_IF_ERROR(lister.List());
     texts = lister.texts();
+    if (AsksForPeers(request, caller)) status.peers = CountPeers(core_.shared_);
   }
   WriteTexts(texts, status);
   return status;

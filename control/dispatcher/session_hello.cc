@@ -111,7 +111,8 @@ absl::StatusOr<const JobRecord*> SessionManager::CheckHello(Transaction& txn,
         absl::StrCat("client ", absl::Hex(peer.client.value()),
                      " sent a second hello on its stream; open one stream for each session"));
   }
-  RETURN_IF_ERROR(CheckVersion(hello.version, "the client"));
+  RETURN_IF_ERROR(AgreeOnVersion(hello.version, "the client").status());
+  RETURN_IF_ERROR(CheckTexts(hello));
   const JobRecord* job = state_.FindJob(hello.job);
   if (job == nullptr) {
     RETURN_IF_ERROR(AuthorizeByRole(Action::kReadJob, peer.caller));
@@ -213,6 +214,8 @@ void SessionManager::TakeStream(Transaction& txn, const SessionKey& key,
                       .job = job,
                       .job_name = state_.jobs.at(job).name};
   links_.Begin(key, hello.incarnation, peer->heartbeats.stream);
+  peer->version = *AgreeOnVersion(hello.version, "the client");  // CheckHello() has checked it
+  peer->release = hello.release;
 }
 
 void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,

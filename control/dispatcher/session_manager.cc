@@ -110,9 +110,9 @@ void SessionManager::OnUnreadable(Transaction& txn, const std::shared_ptr<Client
   const std::string client = absl::StrCat(absl::Hex(peer->client.value()));
   txn.Log("unreadable", {{"client", client}, {"why", std::string(why.message())}});
   txn.Guard([&] {
-    txn.Close(peer, absl::InvalidArgumentError(
-                        absl::StrCat("the dispatcher cannot read a message from client ", client,
-                                     ": ", why.message(), "; run one release everywhere")));
+    txn.Close(peer, absl::InvalidArgumentError(absl::StrCat(
+                        "the dispatcher cannot read a message from client ", client, ": ",
+                        why.message(), "; if both run the same release, report this")));
   });
 }
 

@@ -80,6 +80,8 @@ struct ClientPeer {
   Incarnation process;
   int64_t consumer = -1;    // its number in a coordinated read
   uint64_t membership = 0;  // version of the last Membership that it was sent; 0: none yet
+  uint32_t version = 0;     // of the control protocol, which both sides use
+  std::string release;      // of its program; empty: it does not say
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerStreamWriter> writer;
@@ -87,6 +89,8 @@ struct WorkerPeer {
   std::atomic<int> arriving = 0;  // as in ClientPeer
   WorkerId worker;                // none before its hello and after its end
   std::vector<DatasetWork> work;  // according to its last heartbeat
+  uint32_t version = 0;           // as in ClientPeer
+  std::string release;            // as in ClientPeer
 };
 
 // The connected peers, ordered by key.

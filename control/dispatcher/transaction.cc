@@ -332,6 +332,7 @@ struct Transaction::MessageRouter {
     welcome.token = Token();
     welcome.heartbeat_interval = txn.shared_.options.heartbeat_interval;
     welcome.lease = txn.shared_.options.client_timeout;
+    welcome.version = peer->version;
     txn.Send(peer, std::move(welcome));
     txn.membership_.OnWelcome(peer);
   }

@@ -152,7 +152,7 @@ absl::StatusOr<int64_t> WorkerManager::CheckHello(Transaction& txn, const Worker
   RETURN_IF_ERROR(CheckTexts(hello));
   const std::string who = absl::StrCat("the worker at ", hello.address);
   RETURN_IF_ERROR(AuthorizeByRole(Action::kServe, txn.caller()));
-  RETURN_IF_ERROR(CheckVersion(hello.version, who));
+  RETURN_IF_ERROR(AgreeOnVersion(hello.version, who).status());
   if (hello.permits > kMostPermits) {
     CountRefused(Port::kDispatcher, Refused::kTooMany);
     return absl::InvalidArgumentError(absl::StrCat(who, " has ", hello.permits,
@@ -209,6 +209,8 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
     });
   }
   peer->worker = hello.worker;
+  peer->version = *AgreeOnVersion(hello.version, "the worker");  // CheckHello() has checked it
+  peer->release = hello.release;
   workers_.Put(hello.worker, peer);
   broken_.erase(hello.worker);
   liveness_.Joined(hello.worker);
@@ -231,7 +233,8 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
   if (known != nullptr && DescriptionOf(*known) != DescriptionOf(record))
     txn.membership().OnWorkerAltered(hello.worker);
   if (known == nullptr || !(*known == record)) txn.Apply(WorkerRegistered{std::move(record)});
-  txn.Send(peer, WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval});
+  txn.Send(peer,
+           WorkerWelcome{state_.lives.back().life, options_.heartbeat_interval, peer->version});
 
   // Tells the worker to drop placements in iterations that no longer exist. The protocol handles
   // the worker's other placements. When the worker gets the welcome, it drops the placements of a

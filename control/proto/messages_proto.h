@@ -3,9 +3,13 @@
 // implement the stub and the service; no other file sees Protobuf.
 //
 // ToWire cannot fail. FromWire checks its untrusted input, and returns InvalidArgument with the
-// name of the wrong field. An empty or unknown stream message is InvalidArgument, because the peer
-// speaks another version.
+// name of the wrong field, also for an empty or unknown stream message. FromStream does the same,
+// except that it returns nullopt for a kind of message that this release does not know and
+// therefore does not need. Such a message is counted (control/observe/ignored.h). Unknown fields of
+// known messages are ignored.
 #pragma once
+
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "control/proto/control.pb.h"
@@ -49,5 +53,10 @@ void ToWire(const WorkerUp& from, wire::WorkerUp* to);
 absl::StatusOr<WorkerUp> FromWire(const wire::WorkerUp& from);
 void ToWire(const WorkerDown& from, wire::WorkerDown* to);
 absl::StatusOr<WorkerDown> FromWire(const wire::WorkerDown& from);
+
+absl::StatusOr<std::optional<ClientUp>> FromStream(const wire::ClientUp& from);
+absl::StatusOr<std::optional<ClientDown>> FromStream(const wire::ClientDown& from);
+absl::StatusOr<std::optional<WorkerUp>> FromStream(const wire::WorkerUp& from);
+absl::StatusOr<std::optional<WorkerDown>> FromStream(const wire::WorkerDown& from);
 
 }  // namespace penstock::control

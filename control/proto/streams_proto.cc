@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts the messages of the two streams to and from their wire form.
+#include "control/observe/ignored.h"
 #include "control/proto/messages_proto.h"
 #include "control/proto/status_fields.h"
 
@@ -16,9 +17,7 @@ static void CheckRow(Decoder& coder, const protocol::PartitionRow& row) {
 }
 static void CheckRow(Encoder&, const protocol::PartitionRow&) {}
 
-constexpr char kUnknownMessage[] =
-    " stream carries a message that this release does not know; run one release of penstock "
-    "everywhere";
+constexpr char kUnknownMessage[] = " stream carries a message that this release does not know";
 
 WIRE_STRUCT(PartitionReport, wire::PartitionReport, partition, placement, delivered, received,
             handed, returned, whole);
@@ -68,7 +67,8 @@ WIRE_PAIR(std::vector<PartitionIndices>, wire::ReceivedSets) {
   WIRE_PART(partitions);
 }
 WIRE_PAIR(ClientHello, wire::ClientHello) {
-  WIRE_FIELDS(job, repetition, client, incarnation, state, process, round, token, heard, version);
+  WIRE_FIELDS(job, repetition, client, incarnation, state, process, round, token, heard, version,
+              release);
   WIRE_FIELD_IF(value.consumer >= 0, consumer);
   coder.Require(value.client && value.incarnation,
                 "a client's hello has no client id or no incarnation");
@@ -99,7 +99,7 @@ WIRE_PAIR(ClientUp, wire::ClientUp) {
 // --- Client down ---
 
 WIRE_PAIR(Welcome, wire::Welcome) {
-  WIRE_FIELDS(iteration, life, token, seed, terms, placements, first, passed);
+  WIRE_FIELDS(iteration, life, token, seed, terms, placements, first, passed, version);
   WIRE_NANOSECONDS(heartbeat_interval, lease);
   coder.Require(value.first >= 0, "the order of a job begins at ", value.first,
                 "; expected at least 0");
@@ -136,7 +136,7 @@ WIRE_PAIR(ClientDown, wire::ClientDown) {
 // --- Worker up ---
 
 WIRE_PAIR(WorkerHello, wire::WorkerHello) {
-  WIRE_FIELDS(worker, version, address, offers, tags, permits, held, process, heard);
+  WIRE_FIELDS(worker, version, address, offers, tags, permits, held, process, heard, release);
   coder.Require(static_cast<bool>(value.worker), "a worker's hello has no worker id");
 }
 WIRE_STRUCT(WorkerHeartbeat, wire::WorkerHeartbeat, counter, work, iterations);
@@ -177,7 +177,7 @@ WIRE_PAIR(WorkerUp, wire::WorkerUp) {
 // --- Worker down ---
 
 WIRE_PAIR(WorkerWelcome, wire::WorkerWelcome) {
-  WIRE_FIELDS(life);
+  WIRE_FIELDS(life, version);
   WIRE_NANOSECONDS(heartbeat_interval);
 }
 WIRE_STRUCT(WorkerHeartbeatAnswer, wire::Heartbeat, counter);
@@ -223,5 +223,27 @@ WIRE_CONVERTERS(ClientUp);
 WIRE_CONVERTERS(ClientDown);
 WIRE_CONVERTERS(WorkerUp);
 WIRE_CONVERTERS(WorkerDown);
+
+// --- Messages of later releases ---
+
+template <class Message, class Wire>
+static absl::StatusOr<std::optional<Message>> FromStream(const Wire& from, MessageStream stream) {
+  if (from.message_case() != 0) return FromWire(from);
+  CountIgnored(stream);
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<ClientUp>> FromStream(const wire::ClientUp& from) {
+  return FromStream<ClientUp>(from, MessageStream::kClientUp);
+}
+absl::StatusOr<std::optional<ClientDown>> FromStream(const wire::ClientDown& from) {
+  return FromStream<ClientDown>(from, MessageStream::kClientDown);
+}
+absl::StatusOr<std::optional<WorkerUp>> FromStream(const wire::WorkerUp& from) {
+  return FromStream<WorkerUp>(from, MessageStream::kWorkerUp);
+}
+absl::StatusOr<std::optional<WorkerDown>> FromStream(const wire::WorkerDown& from) {
+  return FromStream<WorkerDown>(from, MessageStream::kWorkerDown);
+}
 
 }  // namespace penstock::control

@@ -46,6 +46,7 @@ struct ClientHello {
   std::string token;      // the job's; in another life, a different job may have the same id
   Heard heard;            // heard by this session, or by the session that saved its state
   VersionRange version;
+  std::string release = {};  // "0.9.0"; empty: a release that does not say it
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
 
@@ -148,6 +149,7 @@ struct Welcome {
   // the consumer's rows instead.
   Index first = 0;
   std::vector<IndexSet> passed;
+  uint32_t version = 0;  // of the control protocol, which both sides use; 0: the lowest
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 

@@ -123,6 +123,15 @@ struct WorkStatus {
   DatasetWork work;
 };
 
+// How many connected workers, or clients, are of one release.
+struct PeerRelease {
+  bool workers = false;  // otherwise clients
+  std::string release;   // empty: a release that does not say it
+  uint32_t version = 0;  // of the control protocol, which it and the dispatcher use
+  int64_t count = 0;
+  friend bool operator==(const PeerRelease&, const PeerRelease&) = default;
+};
+
 struct DispatcherStatus {
   Term term;
   VersionRange version;
@@ -142,6 +151,9 @@ struct DispatcherStatus {
   int64_t num_jobs = 0;
   int64_t num_links = 0;
   int64_t num_datasets = 0;
+  // The releases of the connected workers and clients. Only the first page has them, if workers
+  // were asked for, and not for a trainer.
+  std::vector<PeerRelease> peers = {};
 };
 
 // --- Asking for it ---

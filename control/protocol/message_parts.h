@@ -13,7 +13,8 @@
 
 namespace penstock::control {
 
-// A range of versions of the control protocol: all versions in [min, max].
+// A range of versions of the control protocol: all versions in [min, max]. The versions of this
+// release are the default. A new message or field that older peers may ignore needs no new version.
 struct VersionRange {
   uint32_t min = 2;
   uint32_t max = 2;

@@ -37,6 +37,7 @@ struct WorkerHello {
   std::vector<PlacedPartition> held;  // its partitions, after a broken stream
   Incarnation process;
   Heard heard;
+  std::string release = {};  // as in ClientHello
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
 };
 
@@ -116,6 +117,7 @@ using WorkerUp = std::variant<WorkerHello, WorkerHeartbeat, SplitRequest, Bookma
 struct WorkerWelcome {
   Life life;
   absl::Duration heartbeat_interval;
+  uint32_t version = 0;  // as in Welcome
   friend bool operator==(const WorkerWelcome&, const WorkerWelcome&) = default;
 };
 

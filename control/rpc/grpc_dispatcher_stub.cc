@@ -124,7 +124,7 @@ class GrpcDispatcherStub final : public DispatcherStub {
       return absl::FailedPreconditionError(absl::StrCat(
           "version mismatch with the dispatcher at ", address(), ": it speaks control versions ",
           theirs.min, " to ", theirs.max, ", this process ", ours.min, " to ", ours.max,
-          "; run one release of penstock everywhere"));
+          "; upgrade the older one of them, at most one release at a time"));
     }
     return theirs;
   }

@@ -77,13 +77,11 @@ absl::Status Parse(grpc::ByteBuffer* bytes, Wire* wire) {
       absl::StrCat(size, " bytes cannot be parsed as ", wire->GetTypeName()));
 }
 
-// Calls Parse(), and returns the message. Returns nullopt for a kind of message that this release
-// does not know and therefore does not need. InvalidArgument also if the message is not valid.
+// Calls Parse() and FromStream(), and returns their errors.
 template <class Message, class Wire>
 absl::StatusOr<std::optional<Message>> Read(grpc::ByteBuffer* bytes, Wire* wire) {
   RETURN_IF_ERROR(Parse(bytes, wire));
-  if (wire->message_case() == Wire::MESSAGE_NOT_SET) return std::nullopt;
-  return FromWire(*wire);
+  return FromStream(*wire);
 }
 
 }  // namespace penstock::control

@@ -26,4 +26,8 @@ Incarnation ThisProcess() {
   return Incarnation(number);
 }
 
+const char* ThisRelease() {
+  return PENSTOCK_VERSION;
+}
+
 }  // namespace penstock::control

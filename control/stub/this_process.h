@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The number and the release of this process, which its hellos name.
 #pragma once
 
 #include "penstock/ids.h"
@@ -9,5 +10,8 @@ namespace penstock::control {
 // A forked child has a number of its own. Clients and workers that report the same number are in
 // the same process.
 Incarnation ThisProcess();
+
+// Returns the release of this program, "0.9.0", which hellos carry.
+const char* ThisRelease();
 
 }  // namespace penstock::control

@@ -50,7 +50,7 @@ absl::StatusOr<uint32_t> Agree(const LinkVersions& worker, const LinkVersions& c
   if (version >= worker.lowest && version >= client.lowest) return version;
   return absl::FailedPreconditionError(absl::StrCat(
       "this worker reads ", ToString(worker), " of the transfer protocol, but the client reads ",
-      ToString(client), "; run releases that follow each other (docs/upgrading.md)"));
+      ToString(client), "; run releases that are at most one apart"));
 }
 
 absl::Status CheckOffer(std::string_view offered, const LinkVersions& ours) {

@@ -264,6 +264,7 @@ absl::Status Server::Open() {
   hello.tags = config_.worker_tags;
   hello.permits = context_->permits.count();
   hello.process = control::ThisProcess();
+  hello.release = control::ThisRelease();
   ASSIGN_OR_RETURN(agent_,
                    Agent::Start(stub_.get(), context_, tasks_.get(),
                                 AgentOptions{.hello = std::move(hello),

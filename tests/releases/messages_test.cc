@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The messages of earlier releases arrive as they were sent, and are sent as they arrived.
 #include <cstdlib>
+#include <optional>
 #include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "control/observe/metrics.h"
 #include "control/proto/messages_proto.h"
 #include "gtest/gtest.h"
+#include "tests/releases/later_release.h"
 #include "tests/releases/recorded_messages.h"
 #include "tests/releases/recording.h"
 
@@ -73,6 +77,54 @@ TEST(MessagesOfReleases, ContainEachKind) {
     for (const auto& [name, message] : stream.messages) kinds.insert(message.index());
     EXPECT_EQ(kinds.size(), std::variant_size_v<Message>) << stream.name;
   });
+}
+
+// --- A later release ---
+
+// Returns how many messages of the stream were ignored, according to the metric.
+int64_t IgnoredOn(const std::string& stream) {
+  const std::string text = ProcessMetrics().Render();
+  const std::string name =
+      absl::StrCat("penstock_ignored_messages_total{stream=\"", stream, "\"} ");
+  const size_t found = text.find(name);
+  return found == std::string::npos ? 0 : std::atoll(text.c_str() + found + name.size());
+}
+
+TEST(MessagesOfALaterRelease, AreSkippedAndCounted) {
+  ForEachStream([]<class Wire, class Message>(const Stream<Wire, Message>& stream) {
+    SCOPED_TRACE(stream.name);
+    const int64_t before = IgnoredOn(stream.name);
+    Wire wire;
+    ASSERT_TRUE(wire.ParseFromString(later::Unknown()));
+    const absl::StatusOr<std::optional<Message>> message = FromStream(wire);
+    ASSERT_TRUE(message.ok()) << message.status();
+    EXPECT_FALSE(message->has_value());
+    EXPECT_EQ(IgnoredOn(stream.name), before + 1);
+  });
+}
+
+TEST(MessagesOfALaterRelease, HaveFieldsThatAreIgnored) {
+  ForEachStream([]<class Wire, class Message>(const Stream<Wire, Message>& stream) {
+    for (const auto& [name, expected] : stream.messages) {
+      SCOPED_TRACE(absl::StrCat(stream.name, " ", name));
+      Wire wire;
+      ToWire(expected, &wire);
+      later::AddFields(wire);
+      Wire parsed;
+      ASSERT_TRUE(parsed.ParseFromString(wire.SerializeAsString()));
+      const absl::StatusOr<std::optional<Message>> message = FromStream(parsed);
+      ASSERT_TRUE(message.ok()) << message.status();
+      ASSERT_TRUE(message->has_value());
+      EXPECT_TRUE(**message == expected) << wire.DebugString();
+    }
+  });
+}
+
+TEST(MessagesOfALaterRelease, AreStillRefusedIfAKnownKindIsMalformed) {
+  wire::WorkerUp wire;
+  wire.mutable_ended()->set_elements(-1);
+  later::AddFields(wire);
+  EXPECT_EQ(FromStream(wire).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 // Records this release (README.md).

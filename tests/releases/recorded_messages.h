@@ -62,6 +62,11 @@ inline std::map<std::string, ClientUp> RecordedClientUps() {
                             "token",
                             {recorded::kLife, 11},
                             {2, 3}}},
+      {"hello_with_release", ClientHello{.job = JobId(1),
+                                         .client = ClientId(3),
+                                         .incarnation = Incarnation(4),
+                                         .state = std::nullopt,
+                                         .release = "0.9.0"}},
       {"hello_without_state", ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::nullopt}},
       {"hello_with_empty_state",
        ClientHello{JobId(1), 2, ClientId(3), Incarnation(4), std::vector<PartitionIndices>()}},
@@ -113,6 +118,7 @@ inline std::map<std::string, ClientDown> RecordedClientDowns() {
       {"welcome_to_an_order",
        Welcome{
            .iteration = IterationId(1), .life = recorded::kLife, .terms = recorded::kOrderedTerms}},
+      {"welcome_with_version", Welcome{.iteration = IterationId(1), .version = 2}},
       {"heartbeat_answer", ClientHeartbeatAnswer{5}},
       {"membership",
        Membership{
@@ -153,6 +159,7 @@ inline std::map<std::string, WorkerUp> RecordedWorkerUps() {
                             {kOf},
                             Incarnation(6),
                             {recorded::kLife, 11}}},
+      {"hello_with_release", WorkerHello{.worker = WorkerId(1), .release = "0.9.0"}},
       {"heartbeat",
        WorkerHeartbeat{
            5,
@@ -172,6 +179,7 @@ inline std::map<std::string, WorkerDown> RecordedWorkerDowns() {
   using recorded::kOf;
   return {
       {"welcome", WorkerWelcome{recorded::kLife, absl::Milliseconds(1500)}},
+      {"welcome_with_version", WorkerWelcome{recorded::kLife, absl::Seconds(1), 2}},
       {"heartbeat_answer", WorkerHeartbeatAnswer{5}},
       {"assign", Assign{kOf,
                         JobId(1),

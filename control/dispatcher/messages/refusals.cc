@@ -9,12 +9,14 @@
 
 namespace penstock::control {
 
-absl::Status CheckVersion(const VersionRange& theirs, std::string_view who) {
+absl::StatusOr<uint32_t> AgreeOnVersion(const VersionRange& theirs, std::string_view who) {
   const VersionRange ours;
-  if (theirs.max >= ours.min && ours.max >= theirs.min) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      std::string(who), " speaks control versions ", theirs.min, " to ", theirs.max,
-      ", the dispatcher ", ours.min, " to ", ours.max, "; run one release of penstock everywhere"));
+  if (theirs.max >= ours.min && ours.max >= theirs.min) return std::min(theirs.max, ours.max);
+  const char* older = theirs.max < ours.min ? "it" : "the dispatcher";
+  return absl::FailedPreconditionError(
+      absl::StrCat(std::string(who), " speaks control versions ", theirs.min, " to ", theirs.max,
+                   ", the dispatcher ", ours.min, " to ", ours.max, "; upgrade ", older,
+                   ", at most one release at a time"));
 }
 
 absl::Status ToStatus(const protocol::Refused& refused) {

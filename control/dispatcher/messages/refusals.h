@@ -2,9 +2,11 @@
 // Errors for refused clients. Each error names a remedy.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "control/protocol/message_parts.h"
 #include "control/protocol/messages.h"
 
@@ -12,8 +14,9 @@ namespace penstock::control {
 
 absl::Status ToStatus(const protocol::Refused& refused);
 
-// FailedPrecondition unless `theirs` and this release's range share a protocol version.
-absl::Status CheckVersion(const VersionRange& theirs, std::string_view who);
+// Returns the protocol version that the dispatcher and `who` use: the lower of the two highest.
+// FailedPrecondition, with both ranges, if they share none.
+absl::StatusOr<uint32_t> AgreeOnVersion(const VersionRange& theirs, std::string_view who);
 
 // InvalidArgument unless `name_space` (empty: "default") is a valid namespace and `scoped`
 // (scoped_name.h), if not empty, is in it.

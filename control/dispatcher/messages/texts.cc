@@ -42,6 +42,7 @@ absl::Status CheckTexts(const GetOrCreateJobRequest& request) {
 
 absl::Status CheckTexts(const WorkerHello& hello) {
   RETURN_IF_ERROR(CheckText("worker_address", hello.address, kMaxWorkerTextBytes));
+  RETURN_IF_ERROR(CheckText("the worker's release", hello.release, kMaxReleaseBytes));
   RETURN_IF_ERROR(Check("worker_tags", hello.tags.size(), kMaxTags, "tags"));
   for (const std::string& tag : hello.tags) {
     RETURN_IF_ERROR(CheckText("a worker tag", tag, kMaxWorkerTextBytes));
@@ -55,6 +56,10 @@ absl::Status CheckTexts(const WorkerHello& hello) {
         CheckText("a transport's compatibility", offer.compatibility, kMaxWorkerTextBytes));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckTexts(const ClientHello& hello) {
+  return CheckText("the client's release", hello.release, kMaxReleaseBytes);
 }
 
 }  // namespace penstock::control

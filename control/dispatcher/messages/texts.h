@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "control/protocol/client_messages.h"
 #include "control/protocol/requests.h"
 #include "control/protocol/worker_messages.h"
 
@@ -16,6 +17,7 @@ namespace penstock::control {
 // compatibility.
 inline constexpr size_t kMaxWorkerTextBytes = 4096;
 inline constexpr size_t kMaxProtocolBytes = 64;  // the name of a transport
+inline constexpr size_t kMaxReleaseBytes = 64;   // the release of a worker or client
 inline constexpr size_t kMaxOffers = 64;         // transports of a worker
 inline constexpr size_t kMaxTags = 256;          // of a worker
 // Iterations of one job that are not closed. A program that leaves each epoch before its end opens
@@ -26,5 +28,6 @@ inline constexpr size_t kMaxOpenIterations = 1 << 16;
 absl::Status CheckTexts(const RegisterDatasetRequest& request);
 absl::Status CheckTexts(const GetOrCreateJobRequest& request);
 absl::Status CheckTexts(const WorkerHello& hello);
+absl::Status CheckTexts(const ClientHello& hello);
 
 }  // namespace penstock::control

@@ -33,7 +33,9 @@ control::ClientUp DispatcherSession::Hello() {
                              .state = std::nullopt,
                              .process = control::ThisProcess(),
                              .token = options_.job.token,
-                             .heard = heard_};
+                             .heard = heard_,
+                             .version = {},
+                             .release = control::ThisRelease()};
   if (options_.state.has_value()) {
     hello.state = ToMessage(*options_.state);
     for (const auto& [partition, delivered] : *options_.state) hello.round += delivered.size();

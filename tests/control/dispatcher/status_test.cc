@@ -304,6 +304,26 @@ TEST_F(StatusTest, NamesAllPartitionsOfASmallJobThatWait) {
             "a worker (partition 2), its readers to report their elements (partition 1, 3, 4)");
 }
 
+// --- Releases ------------------------------------------------------------------------
+
+TEST_F(StatusTest, CountsPeersByRelease) {
+  StartWith(/*partitions=*/1, /*readers=*/2);
+  Worker of_next;
+  of_next.peer = core_->OpenWorker(of_next.inbox);
+  core_->OnMessage(
+      of_next.peer,
+      WorkerHello{
+          .worker = WorkerId(2), .version = {2, 5}, .address = "worker2", .release = "0.10.0"});
+  EXPECT_EQ(of_next.inbox->Take<WorkerWelcome>()->version, 2u) << "the lower of the highest";
+  const std::vector<PeerRelease> peers = Page({}).peers;
+  EXPECT_THAT(peers, ElementsAre(PeerRelease{false, "", 2, 2}, PeerRelease{true, "", 2, 1},
+                                 PeerRelease{true, "0.10.0", 2, 1}));
+  EXPECT_EQ(Page({.parts = {StatusPart::kWorkers}}).peers, peers);
+  EXPECT_THAT(Page({.parts = {StatusPart::kJobs}}).peers, IsEmpty());
+  core_->OnClosed(of_next.peer);
+  EXPECT_EQ(Page({}).peers.size(), 2u);
+}
+
 // --- Sharing -------------------------------------------------------------------------
 
 TEST_F(StatusTest, CallersOfALargeServiceShareTheNumbersForAShortTime) {

@@ -44,6 +44,7 @@ worker::AgentOptions AgentOptionsFor(const transfer::Listener& listener, int per
   hello.offers = {{"sim", listener.address(), listener.compatibility()}};
   hello.permits = permits;
   hello.process = control::ThisProcess();
+  hello.release = control::ThisRelease();
   return {.hello = std::move(hello),
           .heartbeat_interval = heartbeat,
           .dispatcher_timeout = absl::Hours(1)};

@@ -27,8 +27,7 @@ absl::StatusOr<Wire> ParseBytes(const std::string& bytes) {
 template <class Message, class Wire>
 absl::StatusOr<std::optional<Message>> ReadBytes(const std::string& bytes, Wire* wire) {
   ASSIGN_OR_RETURN(*wire, ParseBytes<Wire>(bytes));
-  if (wire->message_case() == Wire::MESSAGE_NOT_SET) return std::nullopt;
-  return control::FromWire(*wire);
+  return control::FromStream(*wire);
 }
 
 }  // namespace penstock::simulator

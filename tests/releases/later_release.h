@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a later release may send or write: kinds of messages and changes, and fields, that this
+// release does not know.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "google/protobuf/message.h"
+
+namespace penstock::control::later {
+
+// No message of this release has this field.
+inline constexpr int kField = 1000;
+
+// Returns the bytes of any message with that field: on a stream, a kind of message that this
+// release does not know; in a journal, a kind of change.
+inline std::string Unknown() {
+  return "\xc2\x3e\x01x";
+}
+
+// Adds the field to the message and to each message in it.
+inline void AddFields(google::protobuf::Message& message) {
+  const google::protobuf::Reflection& its = *message.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  its.ListFields(message, &fields);
+  for (const auto* field : fields) {
+    if (field->message_type() == nullptr) continue;
+    if (!field->is_repeated()) {
+      AddFields(*its.MutableMessage(&message, field));
+      continue;
+    }
+    for (int i = 0; i < its.FieldSize(message, field); ++i)
+      AddFields(*its.MutableRepeatedMessage(&message, field, i));
+  }
+  its.MutableUnknownFields(&message)->AddVarint(kField, 7);
+}
+
+}  // namespace penstock::control::later
