@@ -29,6 +29,7 @@ void AddLinks(CLI::App& app, Chosen& chosen);
 void AddTop(CLI::App& app, Chosen& chosen);
 void AddTrace(CLI::App& app, Chosen& chosen);
 void AddJournal(CLI::App& app, Chosen& chosen);
+void AddUpgrade(CLI::App& app, Chosen& chosen);
 void AddCredentials(CLI::App& app, Chosen& chosen);
 void AddDemo(CLI::App& app, Chosen& chosen);
 void AddSoak(CLI::App& app, Chosen& chosen);

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   AddTop(app, chosen);
   AddTrace(app, chosen);
   AddJournal(app, chosen);
+  AddUpgrade(app, chosen);
   AddCredentials(app, chosen);
   AddDemo(app, chosen);
   AddSoak(app, chosen);

@@ -22,6 +22,7 @@
 #include "control/policy/quotas.h"
 #include "control/policy/snapshots.h"
 #include "control/protocol/rules.h"
+#include "control/state/format.h"
 #include "penstock/server.h"
 
 namespace penstock::control {
@@ -55,6 +56,9 @@ struct CoreOptions {
   LogSize per_snapshot = {.records = kRecordsPerSnapshot, .bytes = kBytesPerSnapshot};
   size_t snapshot_bytes_at_once = kSnapshotBytesAtOnce;
   size_t record_bytes = kMostRecordBytes;  // the maximum size of a record in bytes
+  // The format of a new journal (control/state/format.h). For tests; a journal that exists keeps
+  // the format that was finalised for it.
+  uint32_t new_format = kNewestFormat;
   // The rule that the protocol breaks on purpose, for the test that counts losses
   // (control/protocol/rules.h).
   protocol::Broken broken = protocol::Broken::kNone;

@@ -14,6 +14,7 @@
 #include "control/dispatcher/status_lister.h"
 #include "control/dispatcher/transaction.h"
 #include "control/policy/authorization.h"
+#include "control/state/format.h"
 #include "control/sync/condition.h"
 #include "include/status_macros.h"
 
@@ -101,6 +102,8 @@ absl::StatusOr<DispatcherStatus> Core::StatusMaker::Make(const StatusRequest& re
     status.release = PENSTOCK_VERSION;
     status.journal = core_.journal_->name();
     status.journal_sequence = core_.shared_.sequence;
+    status.format = core_.shared_.state.format;
+    status.newest_format = kNewestFormat;
     status.wanted_workers = core_.scaling_.latest().workers;
     const StatusSources from{core_.shared_,    core_.scaling_,      core_.liveness_, core_.links_,
                              core_.consumers_, core_.placer_,       core_.datasets_, core_.jobs_,

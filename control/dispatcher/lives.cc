@@ -21,6 +21,9 @@ void Lives::Begin(Transaction& txn) {
                        .begins = shared_.sequence + 1,
                        .lease = options_.client_timeout,
                        .key_id = shared_.tokens.key_id}});
+  const bool is_new = shared_.sequence == 0;
+  if (is_new && options_.new_format > state_.format)
+    txn.Apply(FormatFinalised{options_.new_format});
   first_iteration_ = IterationId(state_.next_iteration);
 }
 

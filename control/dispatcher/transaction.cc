@@ -16,6 +16,7 @@
 #include "control/observe/fail_point.h"
 #include "control/policy/snapshots.h"
 #include "control/protocol/invariant.h"
+#include "control/state/format.h"
 #include "control/sync/thread.h"
 #include "include/status_macros.h"
 
@@ -181,6 +182,7 @@ void Transaction::Apply(Change change) {
   core_.mu_.AssertHeld();
   const IterationId iteration = IterationOf(change);
   if (iteration) at_work_ = iteration;
+  PENSTOCK_INVARIANT(FormatOf(change) <= shared_.state.format);
   // Allocates first: once a change is applied, it must be appended.
   if (changes_.size() == changes_.capacity()) changes_.reserve(2 * changes_.size() + 1);
   const size_t passes = NumPasses(shared_.state, iteration);

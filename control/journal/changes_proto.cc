@@ -113,6 +113,7 @@ WIRE_PAIR(Change, wire::Change) {
   WIRE_CASE(Answered, answered);
   WIRE_CASE_SCALAR(IterationRetired, iteration, iteration_retired);
   WIRE_CASE(IterationRecalled, iteration_recalled);
+  WIRE_CASE_SCALAR(FormatFinalised, format, format_finalised);
   coder.Require(message.change_case() != 0, "a change has no content");
 }
 
@@ -141,6 +142,8 @@ absl::StatusOr<wire::Changes> ParseRecord(std::string_view record) {
     return absl::DataLossError("its bytes cannot be parsed as changes");
   }
   RETURN_IF_ERROR(CheckKnown(record, *wire.GetDescriptor()));
+  for (const wire::Change& change : wire.changes())
+    RETURN_IF_ERROR(CheckFormat(change.format_finalised()));
   return wire;
 }
 

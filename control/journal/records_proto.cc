@@ -2,6 +2,7 @@
 #include "control/journal/records_proto.h"
 
 #include "absl/strings/str_cat.h"
+#include "control/state/format.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "include/status_macros.h"
@@ -12,6 +13,10 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
+constexpr char kStartNewer[] =
+    "start the newer release that wrote it: after `penstock upgrade finalise`, earlier releases "
+    "cannot read the journal";
+
 // Parses the bytes without Protobuf's reflection, which takes several times as long.
 absl::Status CheckKnown(google::protobuf::io::CodedInputStream& bytes,
                         const google::protobuf::Descriptor& type) {
@@ -20,8 +25,7 @@ absl::Status CheckKnown(google::protobuf::io::CodedInputStream& bytes,
     const google::protobuf::FieldDescriptor* field = type.FindFieldByNumber(number);
     if (field == nullptr && !type.IsReservedNumber(number)) {
       return absl::FailedPreconditionError(absl::StrCat("this release does not know field ", number,
-                                                        " of ", type.name(),
-                                                        "; start the newer release that wrote it"));
+                                                        " of ", type.name(), "; ", kStartNewer));
     }
     int size = 0;
     if (field == nullptr || field->message_type() == nullptr) {
@@ -44,6 +48,13 @@ absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descript
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   return CheckKnown(stream, type);
+}
+
+absl::Status CheckFormat(uint32_t format) {
+  if (format <= kNewestFormat) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the journal has format ", format,
+                                                    ", but this release knows formats up to ",
+                                                    kNewestFormat, "; ", kStartNewer));
 }
 
 void WriteJob(const JobRecord& from, const State& state, wire::Job* to) {

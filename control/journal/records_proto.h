@@ -16,6 +16,8 @@ namespace penstock::control {
 // message nested in it, has a field that this release does not know. Reserved numbers belong to
 // older releases and are ignored.
 absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type);
+// FailedPrecondition if this release does not know the journal's format (control/state/format.h).
+absl::Status CheckFormat(uint32_t format);
 
 template <>
 inline constexpr protocol::ReaderStatus kLast<protocol::ReaderStatus> =

@@ -96,6 +96,7 @@ struct OfChange {
   }
 
   void operator()(const LifeBegun&) const { Common(); }
+  void operator()(const FormatFinalised&) const { Common(); }
 
   // A job's piece has the definition that it reads, if the id has another one.
   void Dataset(const std::string& id) const {

@@ -23,7 +23,7 @@ inline constexpr size_t kPartitionsPerPiece = 16;
 
 struct PieceKey {
   enum class Kind : uint8_t {
-    kCommon,      // lives, next numbers, former workers
+    kCommon,      // lives, the format, next numbers, former workers
     kAnswers,     // the latest answers
     kDataset,     // `name`
     kJob,         // `id`, and the job's name if it still has it

@@ -175,6 +175,7 @@ absl::Status ReadSnapshot(wire::Snapshot& from, State& to) {
   ASSIGN_OR_RETURN(to.lives, Decode<std::vector<BegunLife>>(from.lives()));
   if (to.lives.empty() && from.term() > 0)
     to.lives.push_back({.life = {.term = Term(from.term())}});
+  if (from.format() > 0) to.format = from.format();
   to.next_dataset = from.next_dataset();
   to.next_job = from.next_job();
   to.next_iteration = from.next_iteration();
@@ -216,6 +217,7 @@ absl::Status ReadSnapshot(wire::Snapshot& from, State& to) {
 
 void PutCommon(Encoder& coder, const State& state, wire::Snapshot& to) {
   coder.Put(state.lives, to.mutable_lives());
+  if (state.format > kFirstFormat) to.set_format(state.format);
   to.set_next_dataset(state.next_dataset);
   to.set_next_job(state.next_job);
   to.set_next_iteration(state.next_iteration);
@@ -342,6 +344,7 @@ absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
     RETURN_IF_ERROR(
         Annotate(CheckKnown(piece, *wire.GetDescriptor()), "the field is in the snapshot"));
   }
+  RETURN_IF_ERROR(CheckFormat(wire.format()));
   State state;
   if (absl::Status read = ReadSnapshot(wire, state); !read.ok()) {
     return absl::DataLossError(absl::StrCat("the snapshot is invalid: ", read.message()));

@@ -36,6 +36,7 @@ constexpr std::array<Rule, kActions> kRules = {{
     {"see the status", true, false, true},
     {"read a job", true, false, true},
     {"serve as a worker", false, true, false, false},
+    {"finalise an upgrade", false, false, true},
 }};
 
 bool Allows(const Rule& rule, Role role) {
@@ -86,6 +87,14 @@ absl::Status Authorize(Action action, const Caller& caller, std::string_view nam
   return Denied(rule, *caller,
                 absl::StrCat("namespace ", its, " is not one of its namespaces (",
                              absl::StrJoin(allowed, ", "), ") in the auth_file"));
+}
+
+absl::Status AuthorizeForAll(Action action, const Caller& caller) {
+  RETURN_IF_ERROR(AuthorizeByRole(action, caller));
+  if (!caller.has_value() || caller->namespaces.empty()) return absl::OkStatus();
+  return Denied(kRules[static_cast<size_t>(action)], *caller,
+                absl::StrCat("this needs all namespaces, but the auth_file gives it only ",
+                             absl::StrJoin(caller->namespaces, ", ")));
 }
 
 absl::Status Authorize(Action action, const Caller& caller, const JobRecord& job) {

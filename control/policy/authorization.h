@@ -29,8 +29,9 @@ enum class Action : uint8_t {
   kGetStatus,
   kReadJob,  // a client's stream
   kServe,    // a worker's stream
+  kFinaliseUpgrade,
 };
-inline constexpr int kActions = 12;
+inline constexpr int kActions = 13;
 
 // All functions return PermissionDenied with the caller's name and role, and who may do this.
 
@@ -39,6 +40,8 @@ inline constexpr int kActions = 12;
 absl::Status Authorize(Action action, const Caller& caller, std::string_view name_space);
 // Decides by the role alone, for something that does not exist, or for a list.
 absl::Status AuthorizeByRole(Action action, const Caller& caller);
+// Decides for an action on the whole service, for which the caller must have all namespaces.
+absl::Status AuthorizeForAll(Action action, const Caller& caller);
 // Decides by the owner too. A job or dataset without an owner was made while the dispatcher had no
 // auth_file, so only the role and the namespace count.
 absl::Status Authorize(Action action, const Caller& caller, const JobRecord& job);

@@ -50,9 +50,11 @@ WIRE_STRUCT(LinkStatus, wire::LinkStatus, client, iteration, job, worker, counts
             bytes_per_s, reads);
 WIRE_STRUCT(WorkStatus, wire::WorkStatus, worker, address, work);
 WIRE_STRUCT(PeerRelease, wire::PeerRelease, workers, release, version, count);
-WIRE_STRUCT(DispatcherStatus, wire::DispatcherStatus, term, version, release, journal,
-            journal_sequence, datasets, jobs, workers, links, work, wanted_workers, next_page_token,
-            num_workers, num_jobs, num_links, num_datasets, peers);
+WIRE_PAIR(DispatcherStatus, wire::DispatcherStatus) {
+  WIRE_FIELDS(term, version, release, journal, journal_sequence, format, newest_format, peers);
+  WIRE_FIELDS(datasets, jobs, workers, links, work, wanted_workers, next_page_token, num_workers,
+              num_jobs, num_links, num_datasets);
+}
 WIRE_PAIR(StatusRequest, wire::StatusRequest) {
   WIRE_FIELDS(name_space, page_size, page_token, parts, job);
   coder.Require(value.page_size >= 0, "page_size is negative");

@@ -135,8 +135,10 @@ struct PeerRelease {
 struct DispatcherStatus {
   Term term;
   VersionRange version;
-  std::string release;  // "0.1.0"
-  std::string journal;  // "memory", "sqlite:<path>"
+  std::string release;         // "0.1.0"
+  std::string journal;         // "memory", "sqlite:<path>"
+  uint32_t format = 0;         // of the journal, as finalised
+  uint32_t newest_format = 0;  // that the dispatcher's release can write
   uint64_t journal_sequence = 0;
   std::vector<DatasetStatus> datasets;
   std::vector<JobStatus> jobs;

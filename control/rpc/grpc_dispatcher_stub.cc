@@ -198,6 +198,11 @@ class GrpcDispatcherStub final : public DispatcherStub {
     return FromWire(answer);
   }
 
+  absl::Status FinaliseUpgrade(CallOptions options) override {
+    return Call<wire::Empty>(wire::Empty(), &wire::Dispatcher::Stub::FinaliseUpgrade, options)
+        .status();
+  }
+
   std::unique_ptr<ClientSession> OpenClientSession(const std::string& address,
                                                    ClientSessionEvents* events) override {
     return Open<ClientStreamOfClient, ClientUp, wire::ClientUp>(address, "ClientSession", events);

@@ -218,6 +218,7 @@ struct Applying {
     state.repetitions.erase(key);
     state.iterations.erase(c.iteration);
   }
+  void operator()(const FormatFinalised& c) const { state.format = c.format; }
   void operator()(const IterationRecalled& c) const {
     IterationState recalled = *state.FindPast(c.job, c.repetition);
     state.past.erase({c.job, c.repetition});
@@ -395,6 +396,10 @@ struct Fitting {
   absl::Status operator()(const WorkerDraining& c) const { return HasWorker(c.worker); }
   absl::Status operator()(const WorkerGone& c) const { return HasWorker(c.worker); }
   absl::Status operator()(const Answered&) const { return absl::OkStatus(); }
+  absl::Status operator()(const FormatFinalised& c) const {
+    if (c.format > state.format) return absl::OkStatus();
+    return Wrong(absl::StrCat("format ", c.format, " is finalised after format ", state.format));
+  }
   absl::Status operator()(const IterationRetired& c) const {
     const IterationState* iteration = state.FindIteration(c.iteration);
     if (iteration != nullptr && iteration->record.finished) return absl::OkStatus();

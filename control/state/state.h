@@ -207,18 +207,26 @@ struct WorkerGone {
 struct Answered {
   AnswerRecord answer;
 };
+// From now on the journal may contain changes of this format (format.h).
+struct FormatFinalised {
+  uint32_t format = 0;
+};
 
 using Change =
     std::variant<LifeBegun, DatasetRegistered, DatasetUnregistered, JobCreated, JobCancelled,
                  JobRemoved, IterationCreated, IterationAltered, IterationFailed, SplitsGiven,
                  BookmarkMarked, WorkerRegistered, WorkerDraining, WorkerGone, Answered,
-                 IterationRetired, IterationRecalled>;
+                 IterationRetired, IterationRecalled, FormatFinalised>;
+
+// The format of journals that name none.
+inline constexpr uint32_t kFirstFormat = 1;
 
 // --- State ---------------------------------------------------------------------
 
 struct State {
-  std::vector<BegunLife> lives;  // of this journal, oldest first; at most kLivesKept
-  uint64_t next_dataset = 1000;  // for automatic ids; skips ids that users chose
+  std::vector<BegunLife> lives;    // of this journal, oldest first; at most kLivesKept
+  uint32_t format = kFirstFormat;  // finalised: no change of a newer format is made
+  uint64_t next_dataset = 1000;    // for automatic ids; skips ids that users chose
   uint64_t next_job = 1;
   uint64_t next_iteration = 1;
   std::map<std::string, std::shared_ptr<const DatasetRecord>> datasets;  // by id

@@ -99,6 +99,10 @@ class DispatcherStub {
   absl::StatusOr<DispatcherStatus> GetStatus(const CallOptions& options,
                                              const StatusQuery& query = {});
 
+  // Raises the format of the journal to the newest one of the dispatcher's release, so that earlier
+  // releases can no longer read it.
+  virtual absl::Status FinaliseUpgrade(CallOptions options) = 0;
+
   // Open a stream to the dispatcher at `address`, which is one of addresses(). `events` must
   // outlive the session. Prefer the two functions at the end.
   virtual std::unique_ptr<ClientSession> OpenClientSession(const std::string& address,

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/listener.h"
+#include "control/dispatcher/server/upgrade.h"
 #include "control/stub/dispatcher_stub.h"
 #include "control/stub/retry.h"
 #include "control/stub/target.h"
@@ -311,6 +312,10 @@ class LoopbackStub final : public DispatcherStub {
                                                  CallOptions options) override {
     return Call<absl::StatusOr<DispatcherStatus>>(
         options, [&](Core& core, auto done) { core.GetStatus(request, done); });
+  }
+  absl::Status FinaliseUpgrade(CallOptions options) override {
+    return Call<absl::Status>(
+        options, [&](Core& core, auto done) { control::FinaliseUpgrade(core, done, Caller()); });
   }
   std::unique_ptr<ClientSession> OpenClientSession(const std::string& address,
                                                    ClientSessionEvents* events) override {

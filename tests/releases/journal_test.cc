@@ -8,7 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
+#include "control/proto/journal.pb.h"
+#include "control/state/format.h"
 #include "gtest/gtest.h"
+#include "tests/releases/later_release.h"
 #include "tests/releases/recorded_changes.h"
 #include "tests/releases/recording.h"
 
@@ -74,6 +77,42 @@ State StateOf(const std::string& release, Recovered& recovered) {
     if (!applied.ok()) return {};
   }
   return *std::move(state);
+}
+
+// The first format is the releases' that did not number formats.
+TEST(ChangesOfReleases, HaveTheirFormats) {
+  for (const auto& [name, change] : RecordedChanges()) {
+    const bool audience = name == "partition_assigned_for_some" || name == "audience_extended";
+    EXPECT_EQ(FormatOf(change), audience ? kAudiencesFormat : kFirstFormat) << name;
+  }
+  for (const std::string& release : RecordedReleases()) {
+    Recovered recovered;
+    EXPECT_EQ(StateOf(release, recovered).format, kFirstFormat) << release;
+  }
+}
+
+// --- A later release ---
+
+TEST(JournalsOfALaterRelease, AreRefusedAndNameTheUpgrade) {
+  const auto is_refused = [](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_NE(status.message().find("start the newer release that wrote it: after `penstock "
+                                    "upgrade finalise`, earlier releases cannot read the journal"),
+              absl::string_view::npos)
+        << status;
+  };
+  State state;
+  wire::Changes changes;
+  ASSERT_TRUE(changes.add_changes()->ParseFromString(later::Unknown()));
+  is_refused(ApplyRecord(changes.SerializeAsString(), state));
+  changes.Clear();
+  changes.add_changes()->set_format_finalised(kNewestFormat + 1);
+  is_refused(ApplyRecord(changes.SerializeAsString(), state));
+  wire::Snapshot snapshot;
+  snapshot.set_format(kNewestFormat + 1);
+  is_refused(DecodeState({snapshot.SerializeAsString()}).status());
+  EXPECT_TRUE(state.lives.empty());
+  EXPECT_EQ(state.format, kFirstFormat);
 }
 
 int64_t CommittedOf(const IterationState& iteration) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a later release may send or write: kinds of messages and changes, and fields, that this
-// release does not know.
+// Messages and changes of a later release: kinds and fields that this release does not know.
 #pragma once
 
 #include <string>

@@ -149,6 +149,7 @@ inline std::vector<RecordedChange> RecordedChanges() {
           p::PartitionAssigned{one, Placement(1), WorkerId(5), IndexSet::Of(1, 2)})},
       {"audience_extended", of(IterationId(4), p::AudienceExtended{one, IndexSet::Of(0, 1)})},
       {"job_with_share_created", JobCreated{with_share}},
+      {"format_finalised", FormatFinalised{2}},
   };
 }
 

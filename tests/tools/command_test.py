@@ -108,7 +108,7 @@ class CommandTest(unittest.TestCase):
 
     def test_every_help_has_an_example(self):
         for command in ([], ["dispatcher"], ["worker"], ["status"], ["links"], ["top"], ["trace"], ["jobs"], ["datasets"],
-                        ["auth"], ["journal"], ["credentials"], ["demo"], ["soak"], ["simulate"], ["doctor"]):
+                        ["auth"], ["journal"], ["upgrade"], ["credentials"], ["demo"], ["soak"], ["simulate"], ["doctor"]):
             code, out, err = run(*command, "--help")
             self.assertEqual(code, 0, err)
             self.assertIn("  penstock ", out, command)
@@ -412,6 +412,17 @@ class CommandTest(unittest.TestCase):
                           "admin")
         auth.write_text('[admin]\nrole = "king"\n')
         self.assert_fails(run("dispatcher", "--port", 0, "--auth-file", auth), "INVALID_ARGUMENT", f"{auth}:2: role")
+
+    def test_the_upgrade_shows_the_releases_and_is_finalised(self):
+        dispatcher = self.dispatcher()
+        self.worker(dispatcher)
+        release = re.match(r"penstock (\S+)", run("version")[1])[1]
+        for action in ("status", "finalise"):
+            code, out, err = run("upgrade", action, "--dispatcher-address", f"localhost:{dispatcher.port}")
+            self.assertEqual(code, 0, err)
+            self.assertRegex(out, rf"^dispatcher {re.escape(release)}, control versions \d+ to \d+\n")
+            self.assertRegex(out, r"\njournal format (\d+), newest \1\n")  # of a new journal
+            self.assertRegex(out, rf"\nworkers +{re.escape(release)} +\d+ +1\n")
 
     def test_a_dispatcher_that_everybody_can_reach_says_so(self):
         token, auth = self.folder / "token", self.folder / "auth.toml"

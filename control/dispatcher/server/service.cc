@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "control/dispatcher/dataset_registry.h"
 #include "control/dispatcher/server/server_stream.h"
+#include "control/dispatcher/server/upgrade.h"
 #include "control/observe/refused.h"
 #include "control/policy/authorization.h"
 #include "control/proto/dispatcher.grpc.pb.h"
@@ -114,6 +115,10 @@ DispatcherService::DispatcherService(Core* core, Authenticator* authenticator, P
       core_->GetStatus(parsed, AnswerTo<DispatcherStatus, wire::DispatcherStatus>(call), caller);
     });
   });
+  AddCall<wire::Empty>("FinaliseUpgrade",
+                       [this](const auto&, const Caller& caller, ServerCall* call) {
+                         FinaliseUpgrade(*core_, FinishOf(call), caller);
+                       });
   AddDatasets();
   AddJobs();
   AddStreams();

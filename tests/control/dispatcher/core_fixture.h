@@ -3,6 +3,7 @@
 // would find.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "control/dispatcher/core.h"
 #include "control/journal/changes_proto.h"
+#include "control/state/format.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/control/dispatcher/inbox.h"
@@ -23,15 +25,18 @@ namespace penstock::control {
 class ReplayedJournal final : public Journal {
  public:
   // `before`: what the core finds when it opens the journal.
-  explicit ReplayedJournal(State& recovered, Recovered before = {})
-      : recovered_(recovered), before_(std::move(before)) {}
+  // `newest`: raised to the newest format of a change that is written.
+  ReplayedJournal(State& recovered, uint32_t& newest, Recovered before = {})
+      : recovered_(recovered), newest_(newest), before_(std::move(before)) {}
   Recovered TakeRecovered() override { return std::move(before_); }
   absl::Status Start(Durable durable) override {
     durable_ = std::move(durable);
     return absl::OkStatus();
   }
   void Append(uint64_t sequence, std::string record) override {
-    const absl::Status applied = ApplyRecord(record, recovered_);
+    const absl::Status applied = ApplyRecord(record, recovered_, [&](const Change& change) {
+      newest_ = std::max(newest_, FormatOf(change));
+    });
     EXPECT_TRUE(applied.ok()) << applied << DescribeRecord(record);
     records_.emplace_back(sequence, std::move(record));
     if (durable_) durable_(sequence);
@@ -54,6 +59,7 @@ class ReplayedJournal final : public Journal {
 
  private:
   State& recovered_;
+  uint32_t& newest_;
   Recovered before_;
   SnapshotChanges snapshot_;                              // all snapshots, merged
   std::deque<std::pair<uint64_t, std::string>> records_;  // after the last one
@@ -95,8 +101,8 @@ class CoreTest : public ::testing::Test {
     options.snapshot_bytes_at_once = 500;  // a snapshot takes several transactions
     options.check_kept = true;
     options.placings = &placings_;
-    core_ = Core::Open(std::move(options),
-                       std::make_unique<ReplayedJournal>(recovered_, std::move(before)))
+    core_ = Core::Open(std::move(options), std::make_unique<ReplayedJournal>(
+                                               recovered_, newest_written_, std::move(before)))
                 .value();
   }
   // Registers a dataset of one source with this many splits.
@@ -164,7 +170,8 @@ class CoreTest : public ::testing::Test {
   uint64_t random_ = 0;
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   State recovered_;
-  uint64_t placings_ = 0;  // CoreOptions::placings
+  uint32_t newest_written_ = 0;  // the newest format of a change in the journal
+  uint64_t placings_ = 0;        // CoreOptions::placings
   std::unique_ptr<Core> core_;
 };
 

@@ -110,9 +110,10 @@ TEST_F(JobTokensTest, ThatCannotBeMadeStopTheDispatcher) {
   };
   Recovered before;
   before.snapshot = EncodeState(recovered_).value();
-  const absl::Status refused = Core::Open(std::move(options), std::make_unique<ReplayedJournal>(
-                                                                  recovered_, std::move(before)))
-                                   .status();
+  const absl::Status refused =
+      Core::Open(std::move(options),
+                 std::make_unique<ReplayedJournal>(recovered_, newest_written_, std::move(before)))
+          .status();
   EXPECT_EQ(refused.message(), "the key is missing");
   EXPECT_EQ(asked, FixedTokens(0)->key_id);
 }

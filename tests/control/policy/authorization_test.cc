@@ -37,6 +37,7 @@ constexpr std::array<Row, kActions> kTable = {{
     {Action::kGetStatus, true, false, false, true},
     {Action::kReadJob, true, false, false, true},
     {Action::kServe, false, false, true, false},
+    {Action::kFinaliseUpgrade, false, false, false, true},
 }};
 
 JobRecord JobOf(std::string owner, std::string name = "train") {
@@ -73,7 +74,7 @@ TEST(Authorize, OnlyInItsNamespaces) {
   of_default->namespaces = {"default"};
   for (const Row& row : kTable) {
     SCOPED_TRACE(static_cast<int>(row.action));
-    if (row.action == Action::kServe) continue;
+    if (row.action == Action::kServe || row.action == Action::kFinaliseUpgrade) continue;
     const bool everywhere = row.action == Action::kGetVersion;
     EXPECT_TRUE(Authorize(row.action, inside, "vision").ok());
     EXPECT_TRUE(Authorize(row.action, inside, JobOf("a", "speech/train")).ok());
@@ -86,6 +87,21 @@ TEST(Authorize, OnlyInItsNamespaces) {
     EXPECT_TRUE(Authorize(row.action, of_default, JobOf("a")).ok());
     EXPECT_EQ(Authorize(row.action, of_default, JobOf("a", "vision/train")).ok(), everywhere);
   }
+}
+
+TEST(Authorize, OnlyAnOperatorOfAllNamespacesMayActOnTheService) {
+  Caller of_default = kOperator;
+  of_default->namespaces = {"default"};
+  EXPECT_TRUE(AuthorizeForAll(Action::kFinaliseUpgrade, kOperator).ok());
+  EXPECT_TRUE(AuthorizeForAll(Action::kFinaliseUpgrade, kNobody).ok());
+  EXPECT_EQ(AuthorizeForAll(Action::kFinaliseUpgrade, kOwner).message(),
+            "principal a with the role trainer may not finalise an upgrade: this needs the role "
+            "operator");
+  EXPECT_EQ(AuthorizeForAll(Action::kFinaliseUpgrade, kWorker).code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(AuthorizeForAll(Action::kFinaliseUpgrade, of_default).message(),
+            "principal o with the role operator may not finalise an upgrade: this needs all "
+            "namespaces, but the auth_file gives it only default");
 }
 
 TEST(Authorize, SaysWhoMay) {

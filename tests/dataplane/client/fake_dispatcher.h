@@ -109,6 +109,7 @@ class FakeDispatcher final : public control::DispatcherStub {
                                                           control::CallOptions) override {
     return No();
   }
+  absl::Status FinaliseUpgrade(control::CallOptions) override { return No(); }
   std::unique_ptr<control::ClientSession> OpenClientSession(
       const std::string& /*address*/, control::ClientSessionEvents* events) override {
     std::lock_guard lock(mu_);

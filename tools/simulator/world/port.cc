@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/dispatcher/server/upgrade.h"
 #include "control/proto/messages_proto.h"
 #include "control/proto/reading_proto.h"
 #include "include/status_macros.h"
@@ -158,6 +159,10 @@ std::map<std::string, Method> MethodsOfDispatcher() {
        TakesValue<wire::StatusRequest>([](Core& core, const control::StatusRequest& request,
                                           const Asked& call) {
          core.GetStatus(request, AnswerTo<control::DispatcherStatus, wire::DispatcherStatus>(call));
+       })},
+      {"FinaliseUpgrade",
+       TakesMessage<wire::Empty>([](Core& core, const wire::Empty&, const Asked& call) {
+         control::FinaliseUpgrade(core, FinishOf(call), control::Caller());
        })},
   };
 }

@@ -212,6 +212,10 @@ absl::StatusOr<control::DispatcherStatus> SimStub::GetStatusPage(
   return Ask<wire::StatusRequest, wire::DispatcherStatus>("GetStatus", request, options);
 }
 
+absl::Status SimStub::FinaliseUpgrade(CallOptions options) {
+  return Call<wire::Empty>("FinaliseUpgrade", wire::Empty(), options).status();
+}
+
 std::unique_ptr<control::ClientSession> SimStub::OpenClientSession(
     const std::string& address, control::ClientSessionEvents* events) {
   return OpenStream<control::ClientUp, control::ClientDown, wire::ClientUp, wire::ClientDown>(

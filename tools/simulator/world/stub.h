@@ -49,6 +49,7 @@ class SimStub final : public control::DispatcherStub {
   absl::Status RemoveJob(std::string_view job, control::CallOptions options) override;
   absl::StatusOr<control::DispatcherStatus> GetStatusPage(const control::StatusRequest& request,
                                                           control::CallOptions options) override;
+  absl::Status FinaliseUpgrade(control::CallOptions options) override;
 
   std::unique_ptr<control::ClientSession> OpenClientSession(
       const std::string& address, control::ClientSessionEvents* events) override;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formats of a journal. A format is the set of kinds of changes, and of their fields, that a
+// journal may contain. A release knows all formats up to kNewestFormat.
+//
+// A journal is in the format that was finalised for it. A dispatcher writes nothing newer, so the
+// releases that know this format can still read the journal: an upgrade can be undone until its
+// operator finalises it (`penstock upgrade finalise`). A new journal is in the newest format.
+//
+// A new kind or field of a change that an earlier release would refuse (CheckKnown() in
+// control/journal/records_proto.h) belongs to a new format: add a constant and a case of
+// FormatOf(), and let the code that makes the change first ask for State::format.
+#pragma once
+
+#include <cstdint>
+
+#include "control/state/state.h"
+
+namespace penstock::control {
+
+// Audiences of partitions (rule 32), and the change FormatFinalised itself.
+inline constexpr uint32_t kAudiencesFormat = 2;
+
+inline constexpr uint32_t kNewestFormat = 2;
+
+// Returns the lowest format that contains the change, with its fields.
+uint32_t FormatOf(const Change& change);
+
+}  // namespace penstock::control
