@@ -83,7 +83,10 @@ std::string ReportOverview(const control::DispatcherStatus& status) {
 
 std::string ReportWorkers(const control::DispatcherStatus& status) {
   Rows rows;
+  std::string refused;
   for (const control::WorkerStatus& worker : status.workers) {
+    for (const std::string& reason : worker.refuses)
+      absl::StrAppend(&refused, worker.address, " refuses ", reason, "\n");
     rows.push_back({worker.address, Hex(worker.worker.value()), absl::StrCat(worker.permits),
                     absl::StrCat(worker.partitions),
                     !worker.connected ? "lost"
@@ -92,7 +95,7 @@ std::string ReportWorkers(const control::DispatcherStatus& status) {
                     absl::FormatDuration(absl::Trunc(worker.silent_for, absl::Milliseconds(100)))});
   }
   return FormatTable({"WORKER", "ID", "PERMITS", "PARTITIONS", "STATE", "SILENT"}, rows) +
-         More(rows.size(), status.num_workers);
+         More(rows.size(), status.num_workers) + refused;
 }
 
 std::string ReportJobs(const control::DispatcherStatus& status) {

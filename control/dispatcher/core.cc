@@ -31,7 +31,7 @@ Core::Core(CoreOptions options, std::unique_ptr<Journal> journal)
       jobs_(shared_, lives_),
       sessions_(shared_, shared_.sessions, liveness_, links_, scaling_, consumers_, placer_, lives_,
                 jobs_),
-      workers_(shared_, shared_.workers, liveness_, scaling_, placer_, lives_) {}
+      workers_(shared_, shared_.workers, shared_.refusals, liveness_, scaling_, placer_, lives_) {}
 
 Core::~Core() {
   journal_.reset();  // writes the appended records, and sends the messages that wait for them

@@ -66,8 +66,9 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t mos
 }
 
 PartitionPlacer::Inputs PartitionPlacer::InputsOf(const protocol::IterationContext& context) const {
-  return {context.placing_changes,
-          Current().version + trouble_changes_ + shared_.sessions.version() + links_.changes()};
+  return {context.placing_changes, Current().version + trouble_changes_ +
+                                       shared_.refusals.changes() + shared_.sessions.version() +
+                                       links_.changes()};
 }
 
 void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, int64_t most) {
@@ -201,7 +202,8 @@ LinkRule PartitionPlacer::RuleOf(const IterationState& iteration) const {
 }
 
 std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& iteration) const {
-  const TargetWorkers target = state_.jobs.at(iteration.job).terms.target_workers;
+  const JobRecord& job = state_.jobs.at(iteration.job);
+  const TargetWorkers target = job.terms.target_workers;
   auto read = [&](const WorkerRecord& worker) {
     if (Reads(target, /*local=*/false, worker.tags)) return true;
     for (auto i = shared_.sessions.lower_bound({iteration.id, ClientId()});
@@ -217,6 +219,9 @@ std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& itera
   std::vector<WorkerId> usable = all.workers;
   if (!AnyWorkerIsRead(state_, iteration, all.some_colocated))
     std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
+  if (!shared_.refusals.empty()) {
+    std::erase_if(usable, [&](WorkerId id) { return shared_.refusals.Find(id, *job.dataset); });
+  }
   const std::set<WorkerId> unreached = links_.Unreached(iteration.id);
   if (unreached.empty()) return usable;
   std::vector<WorkerId> reached = usable;

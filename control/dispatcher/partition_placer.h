@@ -35,6 +35,7 @@ class PartitionPlacer {
   // - the connected workers: Workers::version(). The workers' permits, tags and places, and whether
   //   they drain: SharedState::worker_changes
   // - the reserved workers: Current() compares them
+  // - the datasets that workers refuse: DatasetRefusals::changes()
   // - failures, reservations and trials: `trouble_changes_`. While a trial lasts, its time matters,
   //   so that each call places
   // - the process of each reader: Sessions::version(). The workers that readers cannot reach:
@@ -65,7 +66,8 @@ class PartitionPlacer {
   // Returns the workers that are connected, not draining and not reserved, ordered by id. The
   // reference is valid until these workers change.
   const std::vector<WorkerId>& UsableWorkers() const { return Current().workers; }
-  // Returns the usable workers that a client of the iteration reads.
+  // Returns the usable workers that a client of the iteration reads, and that do not refuse its
+  // dataset.
   std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
   // Returns how the readers of the iteration share these workers.
   LinkRule RuleOf(const IterationState& iteration) const;

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "control/dispatcher/core_options.h"
 #include "control/dispatcher/messages/stream_writer.h"
+#include "control/dispatcher/monitoring/dataset_refusals.h"
 #include "control/dispatcher/monitoring/element_counts.h"
 #include "control/journal/snapshot_taker.h"
 #include "control/protocol/client_messages.h"
@@ -133,6 +134,7 @@ struct SharedState {
   JobTokens tokens;                      // constant once recovered
   std::map<IterationId, protocol::IterationContext> contexts;
   ElementCounts counts;                       // for the status
+  DatasetRefusals refusals;                   // of the workers
   Sessions sessions;                          // connected
   Workers workers;                            // connected
   std::atomic<uint64_t> sequence = 0;         // of the last record; raised before it is appended

@@ -125,13 +125,16 @@ bool StatusLister::ShowsJob(const JobRecord& job) const {
          Shows(job, job.name);
 }
 
+bool StatusLister::SeesAll() const {
+  return !caller_.has_value() || caller_->role == Role::kOperator;
+}
+
 bool StatusLister::ShowsWork(const DatasetWork& work) const {
   const auto dataset = state_.FindDataset(work.dataset_id);
   if (dataset != nullptr) return Shows(*dataset, dataset->id);
   // Its owner is not known any more.
   const std::string_view name_space = NamespaceOf(work.dataset_id);
-  return (request_.name_space.empty() || name_space == request_.name_space) &&
-         (!caller_.has_value() || caller_->role == Role::kOperator) &&
+  return (request_.name_space.empty() || name_space == request_.name_space) && SeesAll() &&
          Authorize(Action::kGetStatus, caller_, name_space).ok();
 }
 
@@ -161,13 +164,15 @@ void StatusLister::ListWorkers(const StatusPlace& first) {
     const auto& [id, worker] = *i;
     if (!Take("worker", id.value())) return;
     const auto partitions = on.find(id.value());
-    to_.workers.push_back({.worker = id,
-                           .address = worker.address,
-                           .permits = worker.permits,
-                           .partitions = partitions == on.end() ? 0 : partitions->second,
-                           .draining = worker.draining,
-                           .connected = shared_.workers.count(id) > 0,
-                           .silent_for = from_.liveness.SilenceOf(id, from_.now)});
+    to_.workers.push_back(
+        {.worker = id,
+         .address = worker.address,
+         .permits = worker.permits,
+         .partitions = partitions == on.end() ? 0 : partitions->second,
+         .draining = worker.draining,
+         .connected = shared_.workers.count(id) > 0,
+         .silent_for = from_.liveness.SilenceOf(id, from_.now),
+         .refuses = SeesAll() ? shared_.refusals.Of(id) : std::vector<std::string>()});
   }
 }
 
@@ -275,6 +280,17 @@ JobStatus StatusLister::StatusOfJob(const JobRecord& job) const {
   return to;
 }
 
+std::string StatusLister::RoomFor(const JobRecord& job) const {
+  if (std::string full = from_.placer.FullNamespace(job); !full.empty()) return full;
+  if (shared_.workers.empty()) return "a worker";
+  const std::string* refused = nullptr;
+  for (const auto& [id, peer] : shared_.workers) {
+    refused = shared_.refusals.Find(id, *job.dataset);
+    if (refused == nullptr) return "room on a worker";
+  }
+  return absl::StrCat("a worker that does not refuse the dataset (", *refused, ")");
+}
+
 void StatusLister::ListIterations(const JobRecord& job, const StatusPlace& first) {
   const std::vector<int64_t> past = state_.PastOf(job.id);
   const std::vector<IterationId> present = state_.IterationsOf(job.id);
@@ -288,7 +304,7 @@ void StatusLister::ListIterations(const JobRecord& job, const StatusPlace& first
     to.earlier_elements += std::accumulate(ends.begin(), ends.end(), Index{0});
   }
   std::string room = from_.placer.room().WhyFull(job);
-  if (room.empty()) room = shared_.workers.empty() ? "a worker" : "room on a worker";
+  if (room.empty()) room = RoomFor(job);
   // By repetition, so that an iteration which becomes past between two pages keeps its place.
   std::vector<std::pair<int64_t, const IterationState*>> all;
   for (size_t i = past.size() - shown; i < past.size(); ++i) all.push_back({past[i], nullptr});

@@ -79,9 +79,12 @@ class StatusLister {
   template <class Record>
   bool Shows(const Record& record, const std::string& name) const;
   bool ShowsJob(const JobRecord& job) const;
+  bool SeesAll() const;  // whether the caller may see what belongs to others
   bool ShowsWork(const DatasetWork& work) const;
 
   void CountAll();
+  // Returns what partitions of the job wait for that have no worker although they could be placed.
+  std::string RoomFor(const JobRecord& job) const;
   void ListWorkers(const StatusPlace& first);
   void ListJobs(const StatusPlace& first);
   void ListLinks(const StatusPlace& first);

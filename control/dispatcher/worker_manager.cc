@@ -329,6 +329,7 @@ void WorkerManager::OnFailed(Transaction& txn, const WorkerPeer& peer,
   txn.Log("partition_failed", {{"iteration", absl::StrCat(iteration->id.value())},
                                {"partition", absl::StrCat(failed.of.partition.value())},
                                {"why", std::string(reason.message())}});
+  if (failed.refuses_dataset) return OnDatasetRefused(txn, peer.worker, *iteration, failed.status);
   placer_.NoteFailure({failed.of.iteration, failed.of.partition}, peer.worker);
   if (MayHelpElsewhere(failed.status) &&
       placer_.SomebodyMayRun(*iteration, txn.GetContext(iteration->id), failed.of.partition)) {
@@ -337,6 +338,22 @@ void WorkerManager::OnFailed(Transaction& txn, const WorkerPeer& peer,
     return;
   }
   txn.EndOf(*iteration).Fail(reason);
+}
+
+void WorkerManager::OnDatasetRefused(Transaction& txn, WorkerId worker,
+                                     const IterationState& iteration, const absl::Status& reason) {
+  const DatasetRecord& dataset = *state_.jobs.at(iteration.job).dataset;
+  txn.Log("dataset_refused", {{"worker", WorkerText(worker)},
+                              {"dataset", dataset.id},
+                              {"why", std::string(reason.message())}});
+  refusals_.Note(worker, dataset, std::string(reason.message()));
+  for (const auto& [id, other] : state_.iterations) {
+    if (!state_.GoesOn(other) || other.record.closed ||
+        refusals_.Find(worker, *state_.jobs.at(other.job).dataset) == nullptr) {
+      continue;
+    }
+    txn.Guard([&, &its = other] { placer_.RelieveAllOn(txn, its, worker, PartitionKey()); });
+  }
 }
 
 void WorkerManager::OnDrain(Transaction& txn, const WorkerPeer& peer) {
@@ -361,6 +378,7 @@ void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& r
                    {"why", reason}});
   liveness_.Forget(worker);
   broken_.erase(worker);
+  refusals_.Forget(worker);
   scaling_.WorkerGone(worker);
   if (auto peer = workers_.find(worker); peer != workers_.end()) {
     const std::shared_ptr<WorkerPeer> old = peer->second;

@@ -18,11 +18,13 @@ namespace penstock::control {
 
 class WorkerManager {
  public:
-  // `workers`: a reference to shared.workers, through which the manager changes it.
-  WorkerManager(const SharedState& shared, Workers& workers, Liveness& liveness, Scaling& scaling,
-                PartitionPlacer& placer, Lives& lives)
+  // `workers` and `refusals`: references to these in `shared`, through which the manager changes
+  // them.
+  WorkerManager(const SharedState& shared, Workers& workers, DatasetRefusals& refusals,
+                Liveness& liveness, Scaling& scaling, PartitionPlacer& placer, Lives& lives)
       : shared_(shared),
         workers_(workers),
+        refusals_(refusals),
         liveness_(liveness),
         scaling_(scaling),
         placer_(placer),
@@ -63,6 +65,9 @@ class WorkerManager {
   void OnEnded(Transaction& txn, const WorkerPeer& peer, const Ended& ended);
   void OnAtEnd(Transaction& txn, const WorkerPeer& peer, const AtEnd& at_end);
   void OnFailed(Transaction& txn, const WorkerPeer& peer, const PartitionFailed& failed);
+  // The worker would prepare other elements of the iteration's dataset.
+  void OnDatasetRefused(Transaction& txn, WorkerId worker, const IterationState& iteration,
+                        const absl::Status& reason);
   void OnDrain(Transaction& txn, const WorkerPeer& peer);
   // `died`: whether the worker died; false if it left by itself.
   void Lose(Transaction& txn, WorkerId worker, const std::string& reason, bool died = true);
@@ -71,6 +76,7 @@ class WorkerManager {
   const CoreOptions& options_ = shared_.options;
   const State& state_ = shared_.state;
   Workers& workers_;
+  DatasetRefusals& refusals_;
   std::set<WorkerId> broken_;  // the workers of the state that are not connected
   Liveness& liveness_;
   Scaling& scaling_;

@@ -43,7 +43,7 @@ WIRE_PAIR(JobStatus, wire::JobStatus) {
   WIRE_GOES_IN();
 }
 WIRE_PAIR(WorkerStatus, wire::WorkerStatus) {
-  WIRE_FIELDS(worker, address, permits, partitions, draining, connected);
+  WIRE_FIELDS(worker, address, permits, partitions, draining, connected, refuses);
   WIRE_NANOSECONDS_AS(silent_for, silent_ns);
 }
 WIRE_STRUCT(LinkStatus, wire::LinkStatus, client, iteration, job, worker, counts, elements_per_s,

@@ -153,7 +153,7 @@ WIRE_PAIR(Ended, wire::Ended) {
   WIRE_FIELDS(of, elements);
   CheckIndex(coder, "the end of a partition", value.elements);
 }
-WIRE_STRUCT(PartitionFailed, wire::PartitionFailed, of, status);
+WIRE_STRUCT(PartitionFailed, wire::PartitionFailed, of, status, refuses_dataset);
 WIRE_PAIR(Drain, wire::Empty) {}
 WIRE_PAIR(WorkerLeave, wire::Empty) {}
 WIRE_PAIR(AtEnd, wire::Ended) {

@@ -99,7 +99,8 @@ struct WorkerStatus {
   int32_t partitions = 0;
   bool draining = false;
   bool connected = false;
-  absl::Duration silent_for;  // since its last heartbeat
+  absl::Duration silent_for;              // since its last heartbeat
+  std::vector<std::string> refuses = {};  // datasets of which it gets no partitions, and why
 };
 
 // One link, as of the client's last heartbeat.

@@ -87,6 +87,9 @@ struct Ended {
 struct PartitionFailed {
   PlacedPartition of;
   absl::Status status;
+  // The worker's operations differ from those of the program that registered the dataset, so it
+  // would prepare other elements: it must get no partition of the dataset.
+  bool refuses_dataset = false;
   friend bool operator==(const PartitionFailed&, const PartitionFailed&) = default;
 };
 

@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/graph/definition.h"
@@ -29,6 +30,13 @@ SplitPlan PlanOf(const control::DatasetSummary& summary) {
   return plan;
 }
 
+constexpr char kRefusal[] = "penstock.worker.refuses_dataset";
+
+absl::Status Refusal(absl::Status why) {
+  why.SetPayload(kRefusal, absl::Cord());
+  return why;
+}
+
 // Clients do not register a dataset that reads from a service. A definition that nevertheless does
 // would make this worker connect to an address of the definition's choice.
 absl::Status CheckReadsNoService(const Dataset& dataset) {
@@ -42,6 +50,10 @@ absl::Status CheckReadsNoService(const Dataset& dataset) {
 }
 
 }  // namespace
+
+bool RefusesDataset(const absl::Status& error) {
+  return error.GetPayload(kRefusal).has_value();
+}
 
 DatasetCache::Result DatasetCache::Get(std::string_view id, uint64_t edition) {
   Key key(id, edition);
@@ -70,12 +82,16 @@ DatasetCache::Result DatasetCache::Get(std::string_view id, uint64_t edition) {
 DatasetCache::Result DatasetCache::Make(const Key& key) const {
   ASSIGN_OR_RETURN(control::GetDatasetAnswer answer, fetch_(key.first, key.second));
   absl::StatusOr<Dataset> dataset = ParseDataset(answer.definition);
-  if (!dataset.ok()) return Annotate(dataset.status(), "in the definition of dataset ", key.first);
+  if (!dataset.ok()) {
+    const absl::Status why = Annotate(dataset.status(), "in the definition of dataset ", key.first);
+    return absl::IsFailedPrecondition(why) ? Refusal(why) : why;
+  }
   if (dataset->fingerprint() != answer.summary.fingerprint) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return Refusal(absl::FailedPreconditionError(absl::StrCat(
         "dataset ", key.first, " has fingerprint ", absl::Hex(answer.summary.fingerprint),
         " at the dispatcher, but ", absl::Hex(dataset->fingerprint()),
-        " on this worker; run the same release everywhere, and register the dataset again"));
+        " on this worker: its release would prepare other elements. Run a worker of the release "
+        "that registered the dataset, or end the job and begin another one")));
   }
   RETURN_IF_ERROR(CheckReadsNoService(*dataset));
   auto profile = std::make_unique<Profile>(NodeOf(*dataset));

@@ -31,6 +31,11 @@ struct Definition {
   std::unique_ptr<Profile> profile;  // of all partitions that were run from this definition
 };
 
+// Returns whether an error of DatasetCache::Get() says that the operations of this program differ
+// from those of the program that made the definition, so that it would prepare other elements.
+// Other workers, of another release, may still run the dataset.
+bool RefusesDataset(const absl::Status& error);
+
 // Thread-safe. Keeps the definitions in use, and a few small others. Partitions that need a
 // definition at the same time wait for one of them to fetch and parse it, and get its error if that
 // fails.
@@ -46,7 +51,7 @@ class DatasetCache {
 
   // Returns the dataset with that id and edition. Returns the errors of the dispatcher and of
   // ParseDataset(), and FailedPrecondition if this program computes a different fingerprint for the
-  // definition, for example because it is a different release.
+  // definition, for example because it is a different release (RefusesDataset()).
   Result Get(std::string_view id, uint64_t edition);
 
   // Returns the work that was done for each dataset whose definition is still kept.

@@ -117,7 +117,7 @@ void PartitionRunner::Run() {
 
 void PartitionRunner::End(const absl::Status& status) {
   if (!status.ok() && !stop_.stop_requested()) {
-    control::PartitionFailed failed{assign_.of, status};
+    control::PartitionFailed failed{assign_.of, status, RefusesDataset(status)};
     {
       MutexLock lock(mu_);
       failed_ = failed;

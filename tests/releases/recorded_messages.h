@@ -169,6 +169,7 @@ inline std::map<std::string, WorkerUp> RecordedWorkerUps() {
       {"bookmark", Bookmark{kOf, 7, "position", {{0, 1, 2}}}},
       {"ended", Ended{kOf, 10}},
       {"partition_failed", PartitionFailed{kOf, absl::NotFoundError("file")}},
+      {"dataset_refused", PartitionFailed{kOf, absl::FailedPreconditionError("other"), true}},
       {"drain", Drain{}},
       {"leave", WorkerLeave{}},
       {"at_end", AtEnd{kOf, 11}},

@@ -23,7 +23,8 @@ using ::testing::HasSubstr;
 struct Worker {
   std::shared_ptr<Inbox<WorkerStreamWriter, WorkerDown>> inbox;
   std::shared_ptr<WorkerPeer> peer;
-  absl::Status fails;  // OK: it runs every partition it gets
+  absl::Status fails;            // OK: it runs every partition it gets
+  bool refuses_dataset = false;  // when it fails
   std::vector<PartitionId> tried;
   std::map<PartitionId, PlacedPartition> runs;
   std::vector<PlacedPartition> runs_of_others;  // partitions of other jobs
@@ -84,11 +85,12 @@ class FailuresTest : public ::testing::Test {
     Run();
   }
 
-  Worker& Join(uint64_t id, absl::Status fails = absl::OkStatus()) {
+  Worker& Join(uint64_t id, absl::Status fails = absl::OkStatus(), bool refuses_dataset = false) {
     Worker& worker = workers_[id];
     worker.inbox = std::make_shared<Inbox<WorkerStreamWriter, WorkerDown>>();
     worker.peer = core_->OpenWorker(worker.inbox);
     worker.fails = std::move(fails);
+    worker.refuses_dataset = refuses_dataset;
     core_->OnMessage(
         worker.peer,
         WorkerHello{.worker = WorkerId(id), .address = absl::StrCat("worker", id), .permits = 1});
@@ -162,11 +164,17 @@ class FailuresTest : public ::testing::Test {
             for (auto& [other, its] : workers_) its.runs.erase(assign->of.partition);
             worker.runs[assign->of.partition] = assign->of;
           } else {
-            core_->OnMessage(worker.peer, PartitionFailed{assign->of, worker.fails});
+            core_->OnMessage(worker.peer,
+                             PartitionFailed{assign->of, worker.fails, worker.refuses_dataset});
           }
         }
       }
     }
+  }
+  DispatcherStatus Status() const {
+    DispatcherStatus status;
+    core_->GetStatus([&](const auto& answer) { status = *answer; });
+    return status;
   }
   Worker& RunnerOf(PartitionId partition) { return workers_.at(IdOfRunner(partition)); }
   bool JobGoesOn() const { return !client_inbox_->finished.has_value(); }
@@ -434,6 +442,49 @@ TEST_F(FailuresTest, NothingMovesWhileAReaderIsAwayWhoseMessageWasRefused) {
   Run();
   EXPECT_EQ(Events("relieved"), 1);
   EXPECT_EQ(workers_.at(3).tried.size(), 1u);
+}
+
+// --- A worker of another release -------------------------------------------------------
+
+const absl::Status kOtherElements = absl::FailedPreconditionError("it has another fingerprint");
+
+TEST_F(FailuresTest, AWorkerThatRefusesTheDatasetGetsNoPartitionOfIt) {
+  Join(1);
+  MakeAnotherJob();  // of the same dataset
+  Worker& other = Join(2, kOtherElements, /*refuses_dataset=*/true);
+  EXPECT_TRUE(JobGoesOn());
+  EXPECT_EQ(other.tried.size(), 1u) << "one is enough to know";
+  EXPECT_EQ(Events("dataset_refused"), 1);
+  EXPECT_EQ(Status().workers.at(1).partitions, 0) << "those of the other job are moved too";
+  const size_t others = other.runs_of_others.size();
+  Join(3);
+  core_->OnMessage(workers_.at(1).peer, WorkerLeave{});
+  Run();
+  EXPECT_TRUE(JobGoesOn());
+  EXPECT_EQ(other.tried.size(), 1u);
+  EXPECT_EQ(other.runs_of_others.size(), others);
+  EXPECT_FALSE(workers_.at(3).runs.empty());
+  EXPECT_EQ(Status().workers.at(0).refuses.size(), 1u);
+}
+
+TEST_F(FailuresTest, WorkersThatAllRefuseTheDatasetDoNotEndTheJob) {
+  for (uint64_t w = 1; w <= 4; ++w) Join(w, kOtherElements, /*refuses_dataset=*/true);
+  EXPECT_TRUE(JobGoesOn());
+  const DispatcherStatus status = Status();
+  EXPECT_THAT(status.jobs.at(0).iterations.at(0).waits_for,
+              HasSubstr("a worker that does not refuse the dataset (it has another fingerprint"));
+  for (const WorkerStatus& worker : status.workers) {
+    EXPECT_THAT(worker.refuses.at(0), HasSubstr("dataset 1000: it has another fingerprint"));
+  }
+  Join(5);
+  EXPECT_FALSE(workers_.at(5).runs.empty());
+}
+
+TEST_F(FailuresTest, AWorkerThatComesAgainIsTriedAgain) {
+  Join(1, kOtherElements, /*refuses_dataset=*/true);
+  core_->OnMessage(workers_.at(1).peer, WorkerLeave{});
+  workers_.erase(1);
+  EXPECT_EQ(Join(1).runs.size(), 1u);
 }
 
 // The host's mounts or credentials may be wrong.

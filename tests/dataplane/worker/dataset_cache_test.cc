@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "control/proto/dataset.pb.h"
 #include "dataplane/dataset/graph/definition.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -142,6 +143,21 @@ TEST(DatasetCache, RefusesDatasetsThatThisProgramReadsDifferently) {
   const absl::Status status = cache.Get("numbers", 1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("dataset numbers has fingerprint"));
+  EXPECT_TRUE(RefusesDataset(status));
+}
+
+TEST(DatasetCache, RefusesDatasetsOfOtherVersionsOfOperations) {
+  dataset::wire::Dataset definition;
+  ASSERT_TRUE(definition.ParseFromString(*Serialize(Dataset::Range(5))));
+  definition.mutable_nodes(0)->set_version(7);
+  DatasetCache cache([&](std::string_view, uint64_t) {
+    control::GetDatasetAnswer answer = AnswerFor(Dataset::Range(5));
+    answer.definition = definition.SerializeAsString();
+    return answer;
+  });
+  const absl::Status status = cache.Get("numbers", 1).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 7 of the operation"));
+  EXPECT_TRUE(RefusesDataset(status));
 }
 
 TEST(DatasetCache, NamesTheDatasetWhoseDefinitionIsDamaged) {
@@ -153,6 +169,7 @@ TEST(DatasetCache, NamesTheDatasetWhoseDefinitionIsDamaged) {
   const absl::Status status = cache.Get("numbers", 1).status();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("numbers"));
+  EXPECT_FALSE(RefusesDataset(status)) << "no worker can read it";
 }
 
 TEST(DatasetCache, AFailureIsNotRemembered) {

@@ -163,6 +163,7 @@ std::vector<std::string> KnownEvents() {
           "consumer_suspected",
           "cut",
           "dataset_forgotten",
+          "dataset_refused",
           "draining",
           "given_up",
           "invariant_broken",
