@@ -86,12 +86,13 @@ struct ClientPeer {
 };
 struct WorkerPeer {
   std::shared_ptr<WorkerStreamWriter> writer;
-  Caller caller;                  // as in ClientPeer
-  std::atomic<int> arriving = 0;  // as in ClientPeer
-  WorkerId worker;                // none before its hello and after its end
-  std::vector<DatasetWork> work;  // according to its last heartbeat
-  uint32_t version = 0;           // as in ClientPeer
-  std::string release;            // as in ClientPeer
+  Caller caller;                        // as in ClientPeer
+  std::atomic<int> arriving = 0;        // as in ClientPeer
+  WorkerId worker;                      // none before its hello and after its end
+  std::vector<DatasetWork> work;        // according to its last heartbeat
+  uint32_t version = 0;                 // as in ClientPeer
+  std::string release;                  // as in ClientPeer
+  std::vector<PositionVersions> reads;  // the bookmarks that it can read
 };
 
 // The connected peers, ordered by key.

@@ -14,6 +14,7 @@
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/monitoring/counters.h"
 #include "control/observe/fail_point.h"
+#include "control/policy/replay_start.h"
 #include "control/policy/snapshots.h"
 #include "control/protocol/invariant.h"
 #include "control/state/format.h"
@@ -323,6 +324,21 @@ struct Transaction::MessageRouter {
     }
     return found->second;
   }
+  // Replaces the bookmark if the worker cannot read it.
+  void ChooseBookmark(const protocol::Assign& m, Assign& assign) const {
+    const auto peer = txn.shared_.workers.find(m.worker);
+    if (peer == txn.shared_.workers.end()) return;  // nothing is sent
+    const std::optional<protocol::Bookmark> start =
+        ReplayStart(iteration, m.partition, *m.bookmark, peer->second->reads);
+    assign.bookmark_index = start.has_value() ? start->index : 0;
+    assign.bookmark = start.has_value() ? start->bytes : std::string();
+    if (assign.bookmark_index == m.bookmark->index) return;
+    txn.Log("bookmark_passed_over", {{"iteration", absl::StrCat(iteration.id.value())},
+                                     {"partition", absl::StrCat(m.partition.value())},
+                                     {"worker", absl::StrCat(absl::Hex(m.worker.value()))},
+                                     {"index", absl::StrCat(m.bookmark->index)},
+                                     {"begins_at", absl::StrCat(assign.bookmark_index)}});
+  }
   void SendToClient(ClientId client, Incarnation incarnation, ClientDown message) const {
     if (auto peer = PeerOf(client, incarnation)) txn.Send(peer, std::move(message));
   }
@@ -358,6 +374,7 @@ struct Transaction::MessageRouter {
   void operator()(const protocol::Assign& m) const {
     Assign assign = AssignOf(txn.shared_.state, iteration, m);
     assign.token = Token();
+    if (m.bookmark.has_value()) ChooseBookmark(m, assign);
     txn.Send(m.worker, std::move(assign));
   }
   void operator()(const protocol::AddReader& m) const {
@@ -388,7 +405,7 @@ void Transaction::Apply(IterationId id, protocol::Decision decision, const Marke
       const PartitionKey partition{
           id, bookmark_added == nullptr ? PartitionId() : bookmark_added->partition};
       Apply(IterationAltered{id, std::move(change)});
-      if (partition.partition && marks != nullptr && !marks->marks.empty()) {
+      if (partition.partition && marks != nullptr && !marks->is_empty()) {
         Apply(BookmarkMarked{partition, *marks});
       }
     }

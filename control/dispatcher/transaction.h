@@ -49,7 +49,7 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   // still has its journal.
   void AppendAnyway() { appends_anyway_ = true; }
   // Applies a decision of the protocol and sends its messages, then applies the consequences, such
-  // as closing the iteration. `marks`: the split marks that came with a bookmark, or null.
+  // as closing the iteration. `marks`: what came with a bookmark, or null.
   void Apply(IterationId iteration, protocol::Decision decision,
              const MarkedBookmark* marks = nullptr);
   // Calls Apply(), then opens partitions and places partitions that wait for a worker.

@@ -15,6 +15,7 @@
 #include "control/policy/authorization.h"
 #include "control/policy/splits.h"
 #include "control/policy/worker_list.h"
+#include "control/state/format.h"
 #include "include/status_macros.h"
 #include "penstock/status.h"
 
@@ -211,6 +212,7 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
   peer->worker = hello.worker;
   peer->version = *AgreeOnVersion(hello.version, "the worker");  // CheckHello() has checked it
   peer->release = hello.release;
+  peer->reads = hello.reads;
   workers_.Put(hello.worker, peer);
   broken_.erase(hello.worker);
   liveness_.Joined(hello.worker);
@@ -279,12 +281,14 @@ void WorkerManager::OnSplitRequest(Transaction& txn, const WorkerPeer& peer,
 void WorkerManager::OnBookmark(Transaction& txn, const WorkerPeer& peer, const Bookmark& bookmark) {
   const IterationState* iteration = state_.FindIteration(bookmark.of.iteration);
   if (iteration == nullptr || !state_.GoesOn(*iteration)) return;
+  // Without its versions, a worker that cannot read the bookmark would be given it.
+  if (!bookmark.versions.empty() && state_.format < kBookmarkVersionsFormat) return;
   protocol::Decision decision = protocol::OnBookmark(
       iteration->record, txn.GetContext(iteration->id), peer.worker, bookmark.of.partition,
       bookmark.of.placement, {bookmark.index, bookmark.position});
   // A new bookmark is progress, so earlier failures of the partition no longer count.
   if (!decision.changes.empty()) placer_.ForgetFailures({iteration->id, bookmark.of.partition});
-  const MarkedBookmark marks{bookmark.index, bookmark.splits};
+  const MarkedBookmark marks{bookmark.index, bookmark.splits, bookmark.versions};
   txn.Settle(iteration->id, std::move(decision), &marks);
 }
 

@@ -34,7 +34,7 @@ WIRE_PAIR(protocol::ReceivedSets, wire::ReceivedSetsByPartition) {
   WIRE_PART(sets);
 }
 WIRE_STRUCT(protocol::Bookmark, wire::SavedPosition, index, bytes);
-WIRE_STRUCT(MarkedBookmark, wire::MarkedBookmark, index, marks);
+WIRE_STRUCT(MarkedBookmark, wire::MarkedBookmark, index, marks, versions);
 WIRE_STRUCT(protocol::RoundEvent, wire::IterationAltered::RoundEvent, round, kind, partition);
 WIRE_PAIR(DatasetRecord, wire::Dataset) {
   WIRE_FIELDS(id, definition, summary, edition, owner);

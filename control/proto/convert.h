@@ -75,6 +75,19 @@ WIRE_PAIR(SplitRun, wire::SplitRun) {
                 "a run of splits has a negative number");
 }
 WIRE_STRUCT(SplitMark, wire::SplitMark, provider, repetition, ordinal);
+template <class Coder>
+void CheckOperation(Coder& coder, const std::string& name) {
+  coder.Require(name.size() <= kMostOperationBytes, "an operation's name has ", name.size(),
+                " bytes; the limit is ", kMostOperationBytes);
+}
+WIRE_PAIR(PositionVersion, wire::PositionVersion) {
+  WIRE_FIELDS(operation, version);
+  CheckOperation(coder, value.operation);
+}
+WIRE_PAIR(PositionVersions, wire::PositionVersions) {
+  WIRE_FIELDS(operation, lowest, highest);
+  CheckOperation(coder, value.operation);
+}
 WIRE_PAIR(Reader, wire::Reader) {
   WIRE_FIELDS(client, incarnation);
   WIRE_FIELD_IF(value.consumer >= 0, consumer);

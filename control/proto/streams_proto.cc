@@ -17,6 +17,12 @@ static void CheckRow(Decoder& coder, const protocol::PartitionRow& row) {
 }
 static void CheckRow(Encoder&, const protocol::PartitionRow&) {}
 
+static void CheckVersions(Decoder& coder, size_t count) {
+  coder.Require(count <= kMostPositionVersions, "a message has ", count,
+                " versions of operations; the limit is ", kMostPositionVersions);
+}
+static void CheckVersions(Encoder&, size_t) {}
+
 constexpr char kUnknownMessage[] = " stream carries a message that this release does not know";
 
 WIRE_STRUCT(PartitionReport, wire::PartitionReport, partition, placement, delivered, received,
@@ -136,7 +142,9 @@ WIRE_PAIR(ClientDown, wire::ClientDown) {
 // --- Worker up ---
 
 WIRE_PAIR(WorkerHello, wire::WorkerHello) {
-  WIRE_FIELDS(worker, version, address, offers, tags, permits, held, process, heard, release);
+  WIRE_FIELDS(worker, version, address, offers, tags, permits, held, process, heard, release,
+              reads);
+  CheckVersions(coder, value.reads.size());
   coder.Require(static_cast<bool>(value.worker), "a worker's hello has no worker id");
 }
 WIRE_STRUCT(WorkerHeartbeat, wire::WorkerHeartbeat, counter, work, iterations);
@@ -146,7 +154,8 @@ WIRE_PAIR(SplitRequest, wire::SplitRequest) {
                 "a request for splits has a negative number");
 }
 WIRE_PAIR(Bookmark, wire::Bookmark) {
-  WIRE_FIELDS(of, index, position, splits);
+  WIRE_FIELDS(of, index, position, splits, versions);
+  CheckVersions(coder, value.versions.size());
   CheckIndex(coder, "a bookmark", value.index);
 }
 WIRE_PAIR(Ended, wire::Ended) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,6 +57,28 @@ struct SplitRun {
   bool no_more = false;  // no split follows the last one in `numbers`
   friend bool operator==(const SplitRun&, const SplitRun&) = default;
 };
+
+// Versions of the formats in which operations save their positions. A bookmark has the versions of
+// the operations in it, and a worker says which versions it reads. Operations in their first
+// version are left out of both lists, so both are empty for releases that know no others.
+//
+// The version that an operation in a bookmark has.
+struct PositionVersion {
+  std::string operation;  // a node's, such as "Shuffle"; "position" for the bytes around the nodes
+  uint32_t version = 1;
+  friend bool operator==(const PositionVersion&, const PositionVersion&) = default;
+};
+// The versions of an operation that a worker reads: all in [lowest, highest].
+struct PositionVersions {
+  std::string operation;
+  uint32_t lowest = 1;
+  uint32_t highest = 1;
+  friend bool operator==(const PositionVersions&, const PositionVersions&) = default;
+};
+// The maximum length of either list, and of an operation's name in bytes. No release has as many
+// operations.
+inline constexpr size_t kMostPositionVersions = 1024;
+inline constexpr size_t kMostOperationBytes = 256;
 
 using protocol::Reader;  // its `consumer` is not part of its identity
 

@@ -37,7 +37,8 @@ struct WorkerHello {
   std::vector<PlacedPartition> held;  // its partitions, after a broken stream
   Incarnation process;
   Heard heard;
-  std::string release = {};  // as in ClientHello
+  std::string release = {};                  // as in ClientHello
+  std::vector<PositionVersions> reads = {};  // the bookmarks that it can read
   friend bool operator==(const WorkerHello&, const WorkerHello&) = default;
 };
 
@@ -73,6 +74,7 @@ struct Bookmark {
   Index index = 0;
   std::string position;
   std::vector<SplitMark> splits;  // empty: unknown
+  std::vector<PositionVersion> versions = {};
   friend bool operator==(const Bookmark&, const Bookmark&) = default;
 };
 

@@ -21,6 +21,9 @@ struct Introduced {
     return c.audience.has_value() ? kAudiencesFormat : kFirstFormat;
   }
   uint32_t operator()(const protocol::AudienceExtended&) const { return kAudiencesFormat; }
+  uint32_t operator()(const BookmarkMarked& c) const {
+    return c.bookmark.versions.empty() ? kFirstFormat : kBookmarkVersionsFormat;
+  }
   uint32_t operator()(const IterationAltered& c) const { return std::visit(*this, c.change); }
   // It is what makes the format valid, so it may always be written.
   uint32_t operator()(const FormatFinalised&) const { return kFirstFormat; }

@@ -17,8 +17,10 @@
 
 namespace penstock::control {
 
-// Audiences of partitions (rule 32), and the change FormatFinalised itself.
+// Audiences of partitions (rule 32).
 inline constexpr uint32_t kAudiencesFormat = 2;
+// Versions of operations in bookmarks. In an older format, a bookmark with versions is not kept.
+inline constexpr uint32_t kBookmarkVersionsFormat = 2;
 
 inline constexpr uint32_t kNewestFormat = 2;
 

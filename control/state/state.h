@@ -82,17 +82,20 @@ struct ProviderKey {
 // may be retired.
 using GivenSplits = std::map<ProviderKey, SplitRun>;
 
-// The first splits that a bookmark still needs.
+// The first splits that a bookmark still needs, and the versions of the operations in it.
 struct MarkedBookmark {
   Index index = 0;
-  std::vector<SplitMark> marks;
+  std::vector<SplitMark> marks;                // empty: unknown
+  std::vector<PositionVersion> versions = {};  // other than the first ones
+  bool is_empty() const { return marks.empty() && versions.empty(); }
   friend bool operator==(const MarkedBookmark&, const MarkedBookmark&) = default;
 };
 
 struct PartitionSplits {
   GivenSplits given;
-  std::vector<MarkedBookmark> marks;  // for the record's bookmarks, ascending
-  PassesOver retired;                 // of the runs that the partition was given
+  std::vector<MarkedBookmark>
+      marks;           // for the record's bookmarks, ascending; empty ones are absent
+  PassesOver retired;  // of the runs that the partition was given
   friend bool operator==(const PartitionSplits&, const PartitionSplits&) = default;
 };
 

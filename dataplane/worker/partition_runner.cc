@@ -11,6 +11,7 @@
 #include "control/sync/thread.h"
 #include "dataplane/dataset/engine/replay_point.h"
 #include "dataplane/dataset/engine/static_shard.h"
+#include "dataplane/dataset/graph/position_versions.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "dataplane/memory/shared_pool.h"
 #include "dataplane/worker/group_output.h"
@@ -343,7 +344,8 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
   absl::StatusOr<ReplayPoint> point = SaveForReplay(iterator, dataset);
   // A missing bookmark does no harm, because bookmarks only shorten replays.
   if (!point.ok() || !files_.error().ok()) return;
-  control::Bookmark bookmark{assign_.of, index, std::move(point->position), {}};
+  control::Bookmark bookmark{
+      assign_.of, index, std::move(point->position), {}, PositionVersionsOf(dataset)};
   for (const auto& [provider, first] : point->splits)
     bookmark.splits.push_back({provider, first.first, first.second});
   splits_.Forget(bookmark.splits);

@@ -25,6 +25,7 @@
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
 #include "dataplane/dataset/expr/python_host.h"
+#include "dataplane/dataset/graph/position_versions.h"
 #include "dataplane/memory/element_limit.h"
 #include "dataplane/memory/usable_memory.h"
 #include "dataplane/python/environment.h"
@@ -265,6 +266,7 @@ absl::Status Server::Open() {
   hello.permits = context_->permits.count();
   hello.process = control::ThisProcess();
   hello.release = control::ThisRelease();
+  hello.reads = ReadablePositions();
   ASSIGN_OR_RETURN(agent_,
                    Agent::Start(stub_.get(), context_, tasks_.get(),
                                 AgentOptions{.hello = std::move(hello),

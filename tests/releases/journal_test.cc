@@ -82,8 +82,9 @@ State StateOf(const std::string& release, Recovered& recovered) {
 // The first format is the releases' that did not number formats.
 TEST(ChangesOfReleases, HaveTheirFormats) {
   for (const auto& [name, change] : RecordedChanges()) {
-    const bool audience = name == "partition_assigned_for_some" || name == "audience_extended";
-    EXPECT_EQ(FormatOf(change), audience ? kAudiencesFormat : kFirstFormat) << name;
+    const bool of_second = name == "partition_assigned_for_some" || name == "audience_extended" ||
+                           name == "bookmark_of_fourth_marked";
+    EXPECT_EQ(FormatOf(change), of_second ? 2u : kFirstFormat) << name;
   }
   for (const std::string& release : RecordedReleases()) {
     Recovered recovered;

@@ -150,6 +150,9 @@ inline std::vector<RecordedChange> RecordedChanges() {
       {"audience_extended", of(IterationId(4), p::AudienceExtended{one, IndexSet::Of(0, 1)})},
       {"job_with_share_created", JobCreated{with_share}},
       {"format_finalised", FormatFinalised{2}},
+      {"bookmark_of_fourth_added", of(IterationId(4), p::BookmarkAdded{one, {4, "position"}})},
+      {"bookmark_of_fourth_marked",
+       BookmarkMarked{{IterationId(4), one}, {4, {}, {{"Shuffle", 2}}}}},
   };
 }
 

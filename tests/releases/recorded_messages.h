@@ -160,6 +160,8 @@ inline std::map<std::string, WorkerUp> RecordedWorkerUps() {
                             Incarnation(6),
                             {recorded::kLife, 11}}},
       {"hello_with_release", WorkerHello{.worker = WorkerId(1), .release = "0.9.0"}},
+      {"hello_with_reads",
+       WorkerHello{.worker = WorkerId(1), .reads = {{"position", 1, 2}, {"Shuffle", 2, 3}}}},
       {"heartbeat",
        WorkerHeartbeat{
            5,
@@ -169,6 +171,7 @@ inline std::map<std::string, WorkerUp> RecordedWorkerUps() {
       {"bookmark", Bookmark{kOf, 7, "position", {{0, 1, 2}}}},
       {"ended", Ended{kOf, 10}},
       {"partition_failed", PartitionFailed{kOf, absl::NotFoundError("file")}},
+      {"bookmark_with_versions", Bookmark{kOf, 7, "position", {}, {{"Shuffle", 2}}}},
       {"dataset_refused", PartitionFailed{kOf, absl::FailedPreconditionError("other"), true}},
       {"drain", Drain{}},
       {"leave", WorkerLeave{}},

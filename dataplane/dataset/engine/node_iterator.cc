@@ -17,14 +17,13 @@
 #include "dataplane/dataset/expr/function.h"
 #include "dataplane/dataset/graph/fingerprint.h"
 #include "dataplane/dataset/graph/graph.h"
+#include "dataplane/dataset/graph/position_versions.h"
 #include "dataplane/dataset/graph/state_bytes.h"
 #include "dataplane/memory/catch_exhausted.h"
 #include "include/status_macros.h"
 
 namespace penstock {
 namespace {
-
-constexpr uint64_t kPositionVersion = 2;
 
 // Returns two bytes of each node's own fingerprint, in topological order. They show which nodes
 // differ if the fingerprints of the whole datasets differ.
@@ -169,9 +168,10 @@ absl::Status RestoreEdited(NodeIterator& iterator, const Dataset& dataset, std::
                            absl::Span<const std::string> allow) {
   StateReader reader(bytes);
   ASSIGN_OR_RETURN(const uint64_t version, reader.ReadUnsigned());
-  if (version != kPositionVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("a saved position has version ", version,
-                                                   "; this program reads ", kPositionVersion));
+  if (version < kOldestPosition || version > kPositionVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("a saved position has version ", version,
+                                                      "; this program reads ", kOldestPosition,
+                                                      " to ", kPositionVersion));
   }
   ASSIGN_OR_RETURN(const uint64_t fingerprint, reader.ReadUnsigned());
   ASSIGN_OR_RETURN(const std::string_view marks, reader.ReadString());

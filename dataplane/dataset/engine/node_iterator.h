@@ -146,8 +146,9 @@ absl::StatusOr<std::unique_ptr<NodeIterator>> BuildIterator(const Dataset& datas
 absl::StatusOr<std::string> SaveIterator(NodeIterator& iterator, const Dataset& dataset,
                                          uint64_t save = 0);
 // Restores a whole iterator. InvalidArgument for a position of a different dataset, naming the
-// nodes that differ, or only the first one if the numbers of nodes differ; DataLoss for bytes that
-// SaveIterator() does not write.
+// nodes that differ, or only the first one if the numbers of nodes differ; FailedPrecondition for a
+// version that this release does not restore; DataLoss for bytes that SaveIterator() does not
+// write.
 absl::Status RestoreIterator(NodeIterator& iterator, const Dataset& dataset,
                              std::string_view bytes);
 

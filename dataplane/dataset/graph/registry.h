@@ -56,6 +56,11 @@ inline constexpr char kParamPrefix[] = "param.";
 struct NodeKind {
   std::string op;
   int version = 1;  // raised when equal attributes would produce different elements
+  // The version of the positions that the node's iterator saves, raised when their bytes change,
+  // and the oldest version that it restores, at most the one that the release before saves.
+  // Restore() tells them apart by the bytes.
+  int position_version = 1;
+  int oldest_position = 1;
   std::vector<AttrRule> attrs;
   int min_inputs = 1;
   int max_inputs = 1;

@@ -10,6 +10,7 @@ set(PENSTOCK_DATASET_GRAPH
   graph/element_proto.cc
   graph/fingerprint.cc
   graph/graph.cc
+  graph/position_versions.cc
   graph/registry.cc
   graph/spec_proto.cc
   graph/split.cc

@@ -3,6 +3,11 @@
 // its operator finalises the upgrade.
 #include "control/dispatcher/server/upgrade.h"
 
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "control/dispatcher/transaction.h"
 #include "control/state/format.h"
 #include "gmock/gmock.h"
@@ -79,6 +84,100 @@ TEST_F(UpgradeTest, ItIsWrittenAfterwards) {
   EXPECT_EQ(newest_written_, kAudiencesFormat);
   EXPECT_EQ(recovered_.iterations.at(IterationId(1)).record.partition(PartitionId(1)).audience,
             IndexSet::Of(0, 1));
+}
+
+// --- Bookmarks ---------------------------------------------------------------------------
+
+using Versions = std::vector<PositionVersion>;
+
+// A worker that reads these versions of Shuffle.
+class BookmarksTest : public UpgradeTest {
+ protected:
+  Worker WorkThatReads(uint64_t id, uint32_t lowest, uint32_t highest) {
+    Worker worker;
+    worker.peer = core_->OpenWorker(worker.inbox);
+    core_->OnMessage(worker.peer, WorkerHello{.worker = WorkerId(id),
+                                              .address = absl::StrCat("worker", id),
+                                              .reads = {{"Shuffle", lowest, highest}}});
+    return worker;
+  }
+  // A job of one partition, on a worker that reads and writes versions 1 and 2.
+  void BeginJob() {
+    job_ = Job("job", Register(7), {.mode = ShardingPolicy::kDynamic, .quota = {.max_permits = 1}});
+    newer_ = WorkThatReads(1, 1, 2);
+    reader_ = Come(job_, 0, 1);
+    of_ = newer_.inbox->Take<Assign>()->of;
+  }
+  void Mark(Index index, const std::string& position, Versions versions) {
+    core_->OnMessage(newer_.peer, Bookmark{of_, index, position, {}, std::move(versions)});
+  }
+  // Moves the partition to the worker.
+  std::optional<Assign> MoveTo(Worker& worker) {
+    core_->OnMessage(newer_.peer, WorkerLeave{});
+    const std::optional<Fence> fence = reader_.inbox->Take<Fence>();
+    core_->OnMessage(reader_.peer, FenceAnswer{{fence->partition, fence->placement,
+                                                IndexSet::Of(0, 100), IndexSet::Of(0, 100)}});
+    return worker.inbox->Take<Assign>();
+  }
+
+  JobAnswer job_;
+  Worker newer_;
+  PlacedPartition of_;
+};
+
+TEST_F(BookmarksTest, AWorkerGetsTheNewestOneThatItCanRead) {
+  Start();
+  BeginJob();
+  Mark(10, "older", {});
+  Mark(20, "newer", {{"Shuffle", 2}});
+  EXPECT_EQ(newest_written_, kBookmarkVersionsFormat);
+  Worker reads_both = WorkThatReads(2, 1, 2);
+  const std::optional<Assign> assign = MoveTo(reads_both);
+  ASSERT_TRUE(assign.has_value());
+  EXPECT_EQ(assign->bookmark, "newer");
+  EXPECT_EQ(assign->bookmark_index, 20);
+}
+
+TEST_F(BookmarksTest, AnEarlierOneIsTakenByAWorkerThatCannotReadTheNewest) {
+  Start();
+  BeginJob();
+  Mark(10, "older", {});
+  Mark(20, "newer", {{"Shuffle", 2}});
+  const PartitionSplits& journaled = recovered_.iterations.at(IterationId(1)).splits.at(0);
+  EXPECT_EQ(journaled.marks.at(0), (MarkedBookmark{20, {}, {{"Shuffle", 2}}}));
+  Worker older = Work(2);
+  const std::optional<Assign> assign = MoveTo(older);
+  ASSERT_TRUE(assign.has_value());
+  EXPECT_EQ(assign->bookmark, "older");
+  EXPECT_EQ(assign->bookmark_index, 10);
+  EXPECT_EQ(std::ranges::count(events_->All(), "bookmark_passed_over", &Event::name), 1);
+}
+
+TEST_F(BookmarksTest, TheStartIsTakenIfNoBookmarkCanBeRead) {
+  Start();
+  BeginJob();
+  Mark(20, "newer", {{"Shuffle", 2}});
+  Worker older = Work(2);
+  const std::optional<Assign> assign = MoveTo(older);
+  ASSERT_TRUE(assign.has_value());
+  EXPECT_EQ(assign->bookmark, "");
+  EXPECT_EQ(assign->bookmark_index, 0);
+}
+
+TEST_F(BookmarksTest, OnesOfTheNewReleaseAreNotKeptBeforeTheUpgradeIsFinalised) {
+  Start({.new_format = kFirstFormat});
+  BeginJob();
+  Mark(10, "older", {});
+  Mark(20, "newer", {{"Shuffle", 2}});
+  const auto& bookmarks = [&]() -> const auto& {
+    return recovered_.iterations.at(IterationId(1)).record.partition(PartitionId(1)).bookmarks;
+  };
+  EXPECT_EQ(bookmarks().size(), 1u);
+  EXPECT_EQ(newest_written_, kFirstFormat);
+  ASSERT_TRUE(Finalise().ok());
+  Mark(30, "newest", {{"Shuffle", 2}});
+  EXPECT_EQ(bookmarks().back().bytes, "newest");
+  EXPECT_EQ(newest_written_, kBookmarkVersionsFormat);
 }
 
 TEST_F(UpgradeTest, OnlyAnOperatorFinalises) {

@@ -154,6 +154,7 @@ std::vector<std::string> KnownFaultStates(const std::vector<std::string>& faults
 
 std::vector<std::string> KnownEvents() {
   return {"assigned",
+          "bookmark_passed_over",
           "client_dead",
           "client_joined",
           "client_left",

@@ -9,6 +9,7 @@
 #include "control/sync/clock.h"
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
+#include "dataplane/dataset/graph/position_versions.h"
 #include "dataplane/transfer/transport.h"
 #include "dataplane/worker/agent.h"
 #include "dataplane/worker/tasks.h"
@@ -45,6 +46,7 @@ worker::AgentOptions AgentOptionsFor(const transfer::Listener& listener, int per
   hello.permits = permits;
   hello.process = control::ThisProcess();
   hello.release = control::ThisRelease();
+  hello.reads = ReadablePositions();
   return {.hello = std::move(hello),
           .heartbeat_interval = heartbeat,
           .dispatcher_timeout = absl::Hours(1)};
