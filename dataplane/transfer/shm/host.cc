@@ -27,7 +27,7 @@ std::string Target(const char* path) {
 
 // The meaning of a difference in each field of a description, in order.
 constexpr const char* kDifferences[] = {
-    "speaks a different version of the protocol",
+    "speaks other versions of the protocol",
     "is on a different machine",
     "is in a different network namespace, so its Unix socket cannot be reached",
     "is in a different user namespace",
@@ -36,11 +36,16 @@ constexpr const char* kDifferences[] = {
     "runs as a different user",
 };
 
+bool ShareAVersion(std::string_view theirs, std::string_view ours) {
+  const absl::StatusOr<LinkVersions> our = ParseLinkVersions(ours);
+  return our.ok() && CheckOffer(theirs, *our).ok();
+}
+
 }  // namespace
 
 std::string DescribeHost() {
-  return absl::StrCat("v", kShmVersion, " ", FirstLine("/proc/sys/kernel/random/boot_id"), " ",
-                      Target("/proc/self/ns/net"), " ", Target("/proc/self/ns/user"), " ",
+  return absl::StrCat(ToString(kShmVersions), " ", FirstLine("/proc/sys/kernel/random/boot_id"),
+                      " ", Target("/proc/self/ns/net"), " ", Target("/proc/self/ns/user"), " ",
                       Target("/proc/self/ns/pid"), " ", Target("/proc/self/ns/ipc"),
                       " uid:", ::geteuid());
 }
@@ -49,7 +54,10 @@ absl::Status CheckSameHost(std::string_view theirs, std::string_view ours) {
   const std::vector<std::string> their = absl::StrSplit(std::string(theirs), ' ');
   const std::vector<std::string> our = absl::StrSplit(std::string(ours), ' ');
   for (size_t i = 0; i < std::size(kDifferences); ++i) {
-    if (i < their.size() && i < our.size() && their[i] == our[i]) continue;
+    if (i < their.size() && i < our.size() &&
+        (i == 0 ? ShareAVersion(their[i], our[i]) : their[i] == our[i])) {
+      continue;
+    }
     return absl::NotFoundError(absl::StrCat("the worker ", kDifferences[i]));
   }
   return absl::OkStatus();

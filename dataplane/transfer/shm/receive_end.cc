@@ -58,8 +58,8 @@ absl::Status ReceiveEnd::Connect(std::string_view name) {
   ASSIGN_OR_RETURN(SharedSegment control,
                    SharedSegment::Create(sizeof(ControlMemory) + hello.size()));
   std::memcpy(control.memory().data() + sizeof(ControlMemory), hello.data(), hello.size());
-  RETURN_IF_ERROR(socket_.Send(PacketKind::kGreeting, kShmVersion, hello.size(), kReadsShared, {},
-                               {control.fd()}));
+  RETURN_IF_ERROR(socket_.Send(PacketKind::kGreeting, transfer::Pack(kShmVersions), hello.size(),
+                               kReadsShared, {}, {control.fd()}));
   channel_ = std::make_shared<Channel>(std::move(control), Channel::Side::kClient);
   slots_ = std::make_shared<ReceiveSlots>(channel_);
   shared_ =

@@ -198,11 +198,8 @@ absl::StatusOr<Hello> SendEnd::ReadGreeting(Packet packet) {
   if (packet.kind != PacketKind::kGreeting || packet.descriptors.size() != 1) {
     return absl::InvalidArgumentError("the first packet of a link must be a greeting");
   }
-  if (packet.a != kShmVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this worker speaks version ", kShmVersion,
-                     " of the shm transfer protocol, but the client speaks version ", packet.a));
-  }
+  RETURN_IF_ERROR(
+      Agree(kShmVersions, UnpackLinkVersions(static_cast<uint32_t>(packet.a))).status());
   if (packet.b > kMaxHelloBytes) {
     CountRefused(Port::kShm, Refused::kTooLong);
     return absl::InvalidArgumentError("the hello in the client's greeting is too long");

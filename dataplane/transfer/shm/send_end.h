@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "dataplane/transfer/link_versions.h"
 #include "dataplane/transfer/shm/channel.h"
 #include "dataplane/transfer/shm/loop.h"
 #include "dataplane/transfer/shm/slot_sender.h"
@@ -17,7 +18,8 @@
 
 namespace penstock::transfer::shm {
 
-inline constexpr uint64_t kShmVersion = 2;
+// The versions of packets, words and rings that this release reads and writes.
+inline constexpr LinkVersions kShmVersions = {.lowest = 2, .highest = 2};
 
 class SendEnd : public Loop::Member, public std::enable_shared_from_this<SendEnd> {
  public:

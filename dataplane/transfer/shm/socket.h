@@ -24,7 +24,8 @@ namespace penstock::transfer::shm {
 // Numbers are never reused for a different packet.
 enum class PacketKind : uint32_t {
   // Client to worker.
-  // a: kShmVersion; b: bytes of the Hello; c: further abilities, bits of Ability. Descriptor:
+  // a: kShmVersions (Pack()); b: bytes of the Hello; c: further abilities, bits of Ability.
+  // Descriptor:
   // control segment
   kGreeting = 1,
   kSegment = 2,  // a: its number; b: slots; c: bytes of a body. Descriptor: the segment

@@ -16,8 +16,8 @@ TEST(SameHost, DifferencesAreSaidInWords) {
   const std::string ours = DescribeHost();
   EXPECT_TRUE(CheckSameHost(ours, ours).ok());
   const std::pair<std::string, std::string> cases[] = {
-      {"", "different version"},
-      {"v2 boot net user pid ipc uid:0", "different version"},
+      {"", "other versions"},
+      {"v2 boot net user pid ipc uid:0", "other versions"},
       {"v1 other net user pid ipc uid:0", "different machine"},
       {"v1 boot other user pid ipc uid:0", "different network namespace"},
       {"v1 boot net other pid ipc uid:0", "different user namespace"},
@@ -30,6 +30,8 @@ TEST(SameHost, DifferencesAreSaidInWords) {
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
     EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   }
+  EXPECT_TRUE(
+      CheckSameHost("v1-3 boot net user pid ipc uid:0", "v3-4 boot net user pid ipc uid:0").ok());
 }
 
 }  // namespace

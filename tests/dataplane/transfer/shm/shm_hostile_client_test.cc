@@ -41,10 +41,10 @@ class HostileClient : public testing::Test {
     const std::string hello = Encode(Hello{.token = "sesame"});
     SharedSegment control = *SharedSegment::Create(sizeof(ControlMemory) + hello.size());
     std::memcpy(control.memory().data() + sizeof(ControlMemory), hello.data(), hello.size());
-    ASSERT_TRUE(
-        socket_
-            .Send(PacketKind::kGreeting, kShmVersion, hello.size(), abilities(), {}, {control.fd()})
-            .ok());
+    ASSERT_TRUE(socket_
+                    .Send(PacketKind::kGreeting, transfer::Pack(kShmVersions), hello.size(),
+                          abilities(), {}, {control.fd()})
+                    .ok());
     channel_.emplace(std::move(control), Channel::Side::kClient);
     Packet welcome = Await(socket_);
     ASSERT_EQ(welcome.kind, PacketKind::kWelcome);
