@@ -11,6 +11,7 @@
 #include "control/policy/placing.h"
 #include "control/protocol/invariant.h"
 #include "control/protocol/shard.h"
+#include "control/state/format.h"
 
 namespace penstock::control {
 namespace {
@@ -196,9 +197,10 @@ const PartitionPlacer::Usable& PartitionPlacer::Current() const {
 }
 
 LinkRule PartitionPlacer::RuleOf(const IterationState& iteration) const {
+  // Before the upgrade is finalised, the journal may contain no audiences.
+  const int64_t max_links = state_.format < kAudiencesFormat ? 0 : options_.max_links;
   return LinkRuleOf(state_, iteration, static_cast<int64_t>(UsableWorkers(iteration).size()),
-                    AnyWorkerIsRead(state_, iteration, Current().some_colocated),
-                    options_.max_links);
+                    AnyWorkerIsRead(state_, iteration, Current().some_colocated), max_links);
 }
 
 std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& iteration) const {

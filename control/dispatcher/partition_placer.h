@@ -33,7 +33,7 @@ class PartitionPlacer {
   // time if nothing has changed on which the result depends since all that could be placed was
   // placed. The result depends on these data, each with what notices its changes:
   // - the connected workers: Workers::version(). The workers' permits, tags and places, and whether
-  //   they drain: SharedState::worker_changes
+  //   they drain, and the format of the journal: SharedState::worker_changes
   // - the reserved workers: Current() compares them
   // - the datasets that workers refuse: DatasetRefusals::changes()
   // - failures, reservations and trials: `trouble_changes_`. While a trial lasts, its time matters,

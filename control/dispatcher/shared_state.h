@@ -141,7 +141,7 @@ struct SharedState {
   std::atomic<uint64_t> sequence = 0;         // of the last record; raised before it is appended
   LogSize since_snapshot;                     // the records since the last snapshot began
   SnapshotTaker snapshots = SnapshotTaker();  // of `state`
-  uint64_t worker_changes = 0;                // of the workers' records, since the start
+  uint64_t worker_changes = 0;                // of the workers' records and the format
   absl::Time refused = absl::InfinitePast();  // the time of the last event "refused"
   int64_t refused_since = 0;                  // refusals without an event, since then
 

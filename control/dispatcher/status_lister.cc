@@ -281,7 +281,7 @@ JobStatus StatusLister::StatusOfJob(const JobRecord& job) const {
 }
 
 std::string StatusLister::RoomFor(const JobRecord& job) const {
-  if (std::string full = from_.placer.FullNamespace(job); !full.empty()) return full;
+  if (std::string full = from_.placer.room().WhyFull(job); !full.empty()) return full;
   if (shared_.workers.empty()) return "a worker";
   const std::string* refused = nullptr;
   for (const auto& [id, peer] : shared_.workers) {
@@ -303,8 +303,7 @@ void StatusLister::ListIterations(const JobRecord& job, const StatusPlace& first
     const auto& ends = state_.past.at({job.id, past[i]}).ends;
     to.earlier_elements += std::accumulate(ends.begin(), ends.end(), Index{0});
   }
-  std::string room = from_.placer.room().WhyFull(job);
-  if (room.empty()) room = RoomFor(job);
+  const std::string room = RoomFor(job);
   // By repetition, so that an iteration which becomes past between two pages keeps its place.
   std::vector<std::pair<int64_t, const IterationState*>> all;
   for (size_t i = past.size() - shown; i < past.size(); ++i) all.push_back({past[i], nullptr});

@@ -159,7 +159,8 @@ static size_t NumPasses(const State& state, IterationId id) {
 static void CountForPlacing(SharedState& shared, const Change& change, size_t passes) {
   if (std::holds_alternative<WorkerRegistered>(change) ||
       std::holds_alternative<WorkerDraining>(change) ||
-      std::holds_alternative<WorkerGone>(change)) {
+      std::holds_alternative<WorkerGone>(change) ||
+      std::holds_alternative<FormatFinalised>(change)) {  // then readers may read fewer workers
     ++shared.worker_changes;
   }
   const IterationId iteration = IterationOf(change);

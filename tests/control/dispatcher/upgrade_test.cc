@@ -86,6 +86,29 @@ TEST_F(UpgradeTest, ItIsWrittenAfterwards) {
             IndexSet::Of(0, 1));
 }
 
+TEST_F(UpgradeTest, ReadersReadSomeWorkersOnlyAfterwards) {
+  CoreOptions options;
+  options.max_links = 2;
+  options.new_format = kFirstFormat;
+  Start(std::move(options));
+  const JobAnswer job = Job("job", Register(7), {.mode = ShardingPolicy::kDynamic});
+  std::vector<Reader> readers;
+  for (uint64_t r = 1; r <= 4; ++r) readers.push_back(Come(job, 0, r));
+  std::vector<Worker> workers;
+  for (uint64_t w = 1; w <= 6; ++w) workers.push_back(Work(w));
+  const auto with_audience = [&] {
+    return std::ranges::count_if(
+        recovered_.iterations.at(IterationId(1)).record.partitions,
+        [](const protocol::PartitionRecord& partition) { return partition.audience.has_value(); });
+  };
+  EXPECT_EQ(with_audience(), 0);
+  EXPECT_EQ(newest_written_, kFirstFormat);
+  ASSERT_TRUE(Finalise().ok());
+  for (uint64_t w = 7; w <= 12; ++w) workers.push_back(Work(w));
+  EXPECT_EQ(with_audience(), 6);
+  EXPECT_EQ(newest_written_, kAudiencesFormat);
+}
+
 // --- Bookmarks ---------------------------------------------------------------------------
 
 using Versions = std::vector<PositionVersion>;
