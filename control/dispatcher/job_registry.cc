@@ -15,6 +15,7 @@
 #include "control/policy/authorization.h"
 #include "control/policy/sharding.h"
 #include "control/protocol/scoped_name.h"
+#include "control/state/format.h"
 #include "include/status_macros.h"
 
 namespace penstock::control {
@@ -51,6 +52,14 @@ absl::Status CheckQuota(const JobTerms& terms) {
   return absl::InvalidArgumentError(
       absl::StrCat("quota.max_permits applies only to modes OFF and DYNAMIC; mode ",
                    ToText(terms.mode), " needs a partition on every worker"));
+}
+
+// Before the upgrade is finalised, the journal may contain no shares.
+absl::Status CheckFormat(const State& state, const JobTerms& terms) {
+  if (terms.share == JobShare() || state.format >= kSharesFormat) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the release before knows no weight and priority of a job, and the upgrade from it is not "
+      "finalised; run `penstock upgrade finalise`, or leave them out");
 }
 
 absl::Status CheckOrder(const JobTerms& terms) {
@@ -207,6 +216,7 @@ absl::StatusOr<JobAnswer> JobRegistry::HandleRequest(Transaction& txn,
   RETURN_IF_ERROR(CheckMode(*dataset, request.terms.mode));
   RETURN_IF_ERROR(CheckOrder(request.terms));
   RETURN_IF_ERROR(CheckQuota(request.terms));
+  RETURN_IF_ERROR(CheckFormat(state_, request.terms));
   RETURN_IF_ERROR(CheckCache(*dataset, request));
   if (restoration != nullptr) {
     RETURN_IF_ERROR(CheckPlaces(*restoration, request.terms));

@@ -24,6 +24,9 @@ struct Introduced {
   uint32_t operator()(const BookmarkMarked& c) const {
     return c.bookmark.versions.empty() ? kFirstFormat : kBookmarkVersionsFormat;
   }
+  uint32_t operator()(const JobCreated& c) const {
+    return c.job.terms.share == JobShare() ? kFirstFormat : kSharesFormat;
+  }
   uint32_t operator()(const IterationAltered& c) const { return std::visit(*this, c.change); }
   // It is what makes the format valid, so it may always be written.
   uint32_t operator()(const FormatFinalised&) const { return kFirstFormat; }

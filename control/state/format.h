@@ -21,6 +21,8 @@ namespace penstock::control {
 inline constexpr uint32_t kAudiencesFormat = 2;
 // Versions of operations in bookmarks. In an older format, a bookmark with versions is not kept.
 inline constexpr uint32_t kBookmarkVersionsFormat = 2;
+// Weights and priorities of jobs.
+inline constexpr uint32_t kSharesFormat = 2;
 
 inline constexpr uint32_t kNewestFormat = 2;
 

@@ -86,6 +86,23 @@ TEST_F(UpgradeTest, ItIsWrittenAfterwards) {
             IndexSet::Of(0, 1));
 }
 
+TEST_F(UpgradeTest, JobsHaveSharesOnlyAfterwards) {
+  Start({.new_format = kFirstFormat});
+  const std::string dataset = Register(7);
+  const auto create = [&] {
+    absl::Status created;
+    core_->GetOrCreateJob(
+        {.name = "job", .dataset_id = dataset, .terms = {.share = {.weight = 3}}},
+        [&](const absl::StatusOr<JobAnswer>& answer) { created = answer.status(); });
+    return created;
+  };
+  EXPECT_THAT(std::string(create().message()), HasSubstr("penstock upgrade finalise"));
+  EXPECT_EQ(newest_written_, kFirstFormat);
+  ASSERT_TRUE(Finalise().ok());
+  EXPECT_TRUE(create().ok());
+  EXPECT_EQ(newest_written_, kSharesFormat);
+}
+
 TEST_F(UpgradeTest, ReadersReadSomeWorkersOnlyAfterwards) {
   CoreOptions options;
   options.max_links = 2;
