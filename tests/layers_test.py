@@ -30,6 +30,7 @@ ALLOWED = {
     "control/policy": {"control/state", "control/protocol"},
     "control/stub": {"control/protocol"},
     "control/rpc": {"control/proto", "control/stub"},
+    "control/etcd": {"control/rpc"},
     "control/dispatcher": {"control/policy", "control/journal", "control/rpc"},
     "dataplane/element": {"include"},
     "dataplane/memory": {"include", "dataplane/element"},
