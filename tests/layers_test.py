@@ -31,6 +31,7 @@ ALLOWED = {
     "control/stub": {"control/protocol"},
     "control/rpc": {"control/proto", "control/stub"},
     "control/etcd": {"control/rpc"},
+    "control/leadership": {"control/etcd"},
     "control/dispatcher": {"control/policy", "control/journal", "control/rpc"},
     "dataplane/element": {"include"},
     "dataplane/memory": {"include", "dataplane/element"},

@@ -2,7 +2,6 @@
 // The client with a real etcd cluster, whose processes are killed and stopped.
 #include "control/etcd/etcd_client.h"
 
-#include <filesystem>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/cluster/certificates.h"
 #include "tests/control/etcd/etcd_cluster.h"
+#include "tests/control/etcd/test_folder.h"
 #include "tests/eventually.h"
 
 namespace penstock::control {
@@ -20,19 +20,10 @@ using ::testing::HasSubstr;
 
 constexpr absl::Duration kBound = absl::Seconds(30);
 
-std::string NewEtcdFolder() {
-  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-  std::string folder =
-      absl::StrCat(::testing::TempDir(), "/etcd_", test->test_suite_name(), test->name());
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  return folder;
-}
-
 class EtcdClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto cluster = EtcdCluster::Start(NewEtcdFolder());
+    auto cluster = EtcdCluster::Start(NewTestFolder());
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
     client_ = Client(cluster_->Options());
