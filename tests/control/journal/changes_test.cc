@@ -28,6 +28,7 @@ TEST(Changes, EachIsReadAsItWasWritten) {
   EXPECT_EQ(read.past.size(), 1u);
   EXPECT_EQ(read.workers, written.workers);
   EXPECT_EQ(read.answers, written.answers);
+  EXPECT_EQ(read.format, 2u);
 }
 
 TEST(Changes, AnInvalidOneEndsOnlyItsIteration) {

@@ -120,7 +120,10 @@ inline std::vector<Change> OneOfEachChange() {
       of_shared(protocol::ReaderJoined{client, Incarnation(8)}),
       of_shared(protocol::ReaderJoined{ClientId(6), Incarnation(1)}),
       of_shared(protocol::PartitionAssigned{one, Placement(1), WorkerId(4), IndexSet::Of(1, 2)}),
-      of_shared(protocol::AudienceExtended{one, IndexSet::Of(0, 1)})};
+      of_shared(protocol::AudienceExtended{one, IndexSet::Of(0, 1)}),
+      of_shared(protocol::BookmarkAdded{one, {4, "position"}}),
+      BookmarkMarked{{IterationId(3), one}, {4, {}, {{"Shuffle", 2}}}},
+      FormatFinalised{2}};
 }
 
 }  // namespace penstock::control
