@@ -210,7 +210,7 @@ class TasksTest : public ::testing::Test {
     control::GetDatasetAnswer answer;
     answer.dataset_id = id;
     answer.definition = *Serialize(dataset_);
-    answer.summary.fingerprint = dataset_.fingerprint();
+    answer.summary.fingerprint = dataset_.fingerprint() + fingerprints_differ_by_;
     answer.summary.plan = plan_;
     return answer;
   }
@@ -224,6 +224,7 @@ class TasksTest : public ::testing::Test {
   absl::Time now_ = absl::UnixEpoch();           // guarded by mu_
   absl::Duration step_ = absl::Milliseconds(1);  // time advances by this at each look at the clock
   Dataset dataset_;
+  uint64_t fingerprints_differ_by_ = 0;  // set before an order
   std::vector<control::SplitProvider> plan_;
   Heard heard_;
   std::shared_ptr<WorkerContext> context_;
@@ -411,6 +412,26 @@ TEST_F(TasksTest, SaysWhyAPartitionCannotRun) {
   const auto failed = heard_.Next<control::PartitionFailed>();
   EXPECT_EQ(failed.status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(failed.of, Placed(1));
+  EXPECT_FALSE(failed.refuses_dataset);
+}
+
+TEST_F(TasksTest, RefusesADatasetThatItWouldPrepareDifferently) {
+  fingerprints_differ_by_ = 1;
+  tasks_->Do(Order(Dataset::Range(4), Placed(1)));
+  const auto failed = heard_.Next<control::PartitionFailed>();
+  EXPECT_EQ(failed.status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(failed.refuses_dataset);
+}
+
+// Another worker can read it.
+TEST_F(TasksTest, DoesNotRefuseADatasetForABookmarkOfALaterRelease) {
+  control::Assign order = Order(Dataset::Range(4), Placed(1));
+  order.bookmark = "\x09";  // the version of the position
+  order.bookmark_index = 2;
+  tasks_->Do(order);
+  const auto failed = heard_.Next<control::PartitionFailed>();
+  EXPECT_EQ(failed.status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(failed.refuses_dataset);
 }
 
 // Files of numbers; one of them fails.
