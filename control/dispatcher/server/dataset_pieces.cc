@@ -99,12 +99,12 @@ void DatasetPieces::Run() {
 bool DatasetPieces::AwaitPlace(MutexLock& lock) {
   while (true) {
     const absl::Time now = BootTime();
-    while (!queue_->under_way.empty() && queue_->under_way.begin()->second + kPieceTime <= now)
+    while (!queue_->under_way.empty() && queue_->under_way.begin()->second + piece_time_ <= now)
       queue_->under_way.erase(queue_->under_way.begin());
     if (!queue_->waiting.empty() && queue_->under_way.size() < at_once_) return true;
     if (queue_->stopping) return false;
     if (!queue_->waiting.empty()) {
-      queue_->changed.WaitFor(lock, queue_->under_way.begin()->second + kPieceTime - now);
+      queue_->changed.WaitFor(lock, queue_->under_way.begin()->second + piece_time_ - now);
       continue;
     }
     const bool asked = queue_->changed.WaitFor(lock, kKeptFor, [&]() REQUIRES(queue_->mu) {

@@ -26,11 +26,10 @@ namespace penstock::control {
 class DatasetPieces {
  public:
   // `at_once`: the answers that may be under way at once. An answer that its peer has not read
-  // after kPieceTime no longer counts, so that a peer that does not read cannot hold up the others.
-  explicit DatasetPieces(size_t at_once) : at_once_(at_once) {}
+  // after `piece_time` no longer counts, so that a peer that does not read cannot hold up others.
+  DatasetPieces(size_t at_once, absl::Duration piece_time)
+      : at_once_(at_once), piece_time_(piece_time) {}
   ~DatasetPieces();  // REQUIRES: no call waits
-
-  static constexpr absl::Duration kPieceTime = absl::Seconds(5);
 
   // Finishes the call, now or later. InvalidArgument if the dataset has no such piece.
   void Answer(ServerCall* call, std::shared_ptr<const DatasetRecord> dataset,
@@ -61,6 +60,7 @@ class DatasetPieces {
   std::shared_ptr<const Parts> PartsOf(const std::shared_ptr<const DatasetRecord>& dataset);
 
   const size_t at_once_;
+  const absl::Duration piece_time_;
   const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();  // gRPC may outlive this object
   Thread thread_;  // started by the first call; guarded by queue_->mu until then
   std::list<std::shared_ptr<const Parts>> made_;  // the newest first; used only by the thread

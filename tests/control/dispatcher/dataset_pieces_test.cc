@@ -104,14 +104,14 @@ TEST_F(DatasetPiecesTest, ManyCallersFetchALargeDefinitionAtOnce) {
 
 // The caller gives its answers no room, so the dispatcher holds them.
 TEST_F(DatasetPiecesTest, ACallThatWaitsHoldsNoPiece) {
-  Start({.dataset_pieces = 4});
+  Start({.dataset_pieces = 4, .dataset_piece_time = absl::Milliseconds(300)});
   ASSERT_TRUE(Register("large", 5 << 20).ok());
   const DeafCaller deaf(
       listener_->port(),
       WithoutAWindow() +
           Calls("GetDataset", 30, RequestFor("large", 1, 1 << 20).SerializeAsString()));
   EXPECT_TRUE(Eventually([] { return PiecesUnderWay() == 4; }));
-  // Another caller gets its piece all the same, after DatasetPieces::kPieceTime.
+  // Another caller gets its piece all the same, after dataset_piece_time.
   EXPECT_TRUE(Ask(RequestFor("large", 1, 0)).ok());
   EXPECT_LE(PiecesUnderWay(), 4);
 }
