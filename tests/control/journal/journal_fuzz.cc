@@ -2,7 +2,9 @@
 // Any bytes as a log, as a record and as a snapshot must be read or refused, nothing worse.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "control/journal/changes_proto.h"
 #include "control/journal/log_format.h"
@@ -22,8 +24,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   State other;
   (void)ApplyRecord(bytes, other);
-  if (auto snapshot = DecodeState({std::string(bytes)}); snapshot.ok()) {
-    PENSTOCK_CHECK(DecodeState(EncodeState(*snapshot).value()).ok());
+  // The second one has each iteration in two pieces.
+  for (const std::vector<std::string>& pieces :
+       {std::vector{std::string(bytes)}, std::vector{std::string(bytes), std::string(bytes)}}) {
+    if (auto snapshot = DecodeState(pieces); snapshot.ok()) {
+      PENSTOCK_CHECK(DecodeState(EncodeState(*snapshot).value()).ok());
+    }
   }
   return 0;
 }
