@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/session/worker_link.h"
 
+#include <algorithm>
+
 #include "control/sync/clock.h"
 #include "dataplane/client/session_state/counters.h"
 

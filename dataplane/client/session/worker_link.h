@@ -4,7 +4,6 @@
 // (session_parts.h).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>

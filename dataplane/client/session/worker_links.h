@@ -120,6 +120,7 @@ class WorkerLinks {
   // Called after each change of a link, except one that only its counts show. The next heartbeat
   // names the link, and the agent acts on it when it must.
   void OnAltered(WorkerId worker, const Link& link);
+
   const SessionOptions& options_;
   CreditManager& credits_;
   std::map<WorkerId, Link> links_;
