@@ -7,8 +7,8 @@
 //
 // Each event is one Transaction (transaction.h). The core's parts handle the event. Each part has
 // one subject. The parts that a client's heartbeat needs have locks of their own, so that a
-// heartbeat does not wait for an event. These locks are taken after the core's, and no other lock
-// is taken under them.
+// heartbeat does not wait for an event. These locks are taken after the core's, and under them no
+// other lock is taken except the lock of a metric (docs/threads.md).
 #pragma once
 
 #include <atomic>

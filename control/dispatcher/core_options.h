@@ -69,6 +69,8 @@ struct CoreOptions {
   // in constant time. Changes under the core's lock.
   uint64_t* placings = nullptr;
 
+  // Called with and without locks of the core, by any thread. Must not take a lock that is held
+  // while the core is called.
   std::function<absl::Time()> now;
   std::function<uint64_t()> random;
   // Returns how the tokens of jobs are made. Called once, before the first record of this life.

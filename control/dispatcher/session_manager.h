@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps track of client sessions, and handles the messages that clients send. Core::OnHeartbeat()
-// handles the part of a heartbeat that needs no lock of the core; the core's lock
-// guards it. Its one reason to change: the protocol between clients and the dispatcher.
+// Keeps track of client sessions, and handles the messages that clients send, except the part of a
+// heartbeat that Core::OnHeartbeat() handles. The core's lock guards it. Its one reason to change:
+// the protocol between clients and the dispatcher.
 #pragma once
 
 #include "absl/types/span.h"
