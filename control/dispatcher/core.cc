@@ -228,7 +228,7 @@ std::shared_ptr<WorkerPeer> Core::OpenWorker(std::shared_ptr<WorkerStreamWriter>
 void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) {
   const Arriving arriving(peer->arriving);
   if (auto* beat = std::get_if<ClientHeartbeat>(&message)) {
-    return OnHeartbeat(peer, *beat);
+    return OnHeartbeat(peer, std::move(*beat));
   }
   Transaction txn(*this, peer->caller);
   sessions_.OnMessage(txn, peer, message);
@@ -236,7 +236,7 @@ void Core::OnMessage(const std::shared_ptr<ClientPeer>& peer, ClientUp message) 
 
 // Takes the lock only for the marks of a consumer, and for an answer that waits for a new record.
 // By then the lease is renewed.
-void Core::OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, const ClientHeartbeat& heartbeat) {
+void Core::OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat heartbeat) {
   HeartbeatSession& session = peer->heartbeats;
   const auto renewal = liveness_.OnHeartbeat(session, heartbeat.counter);
   if (!renewal.has_value()) return;

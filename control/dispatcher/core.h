@@ -127,7 +127,7 @@ class Core {
   absl::Status Recover() REQUIRES(mu_);
   void OnDurable(absl::StatusOr<uint64_t> sequence);
   void Deliver();
-  void OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, const ClientHeartbeat& heartbeat);
+  void OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat heartbeat);
 
   const CoreOptions options_;
   std::unique_ptr<Journal> journal_;  // constant until the end

@@ -26,7 +26,7 @@ void LinkMonitor::Begin(const SessionKey& key, Incarnation incarnation, uint64_t
   links_.Begin(key, incarnation, stream);
 }
 
-void LinkMonitor::Heard(const SessionKey& key, uint64_t stream, const ClientHeartbeat& heartbeat,
+void LinkMonitor::Heard(const SessionKey& key, uint64_t stream, ClientHeartbeat& heartbeat,
                         absl::Time now) {
   MutexLock lock(mu_);
   if (!links_.Heard(key, stream, heartbeat, now)) return;

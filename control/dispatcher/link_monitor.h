@@ -27,8 +27,7 @@ class LinkMonitor {
 
   // As in Links. Heartbeats of a session that has not begun, or is forgotten, change nothing.
   void Begin(const SessionKey& key, Incarnation incarnation, uint64_t stream);
-  void Heard(const SessionKey& key, uint64_t stream, const ClientHeartbeat& heartbeat,
-             absl::Time now);
+  void Heard(const SessionKey& key, uint64_t stream, ClientHeartbeat& heartbeat, absl::Time now);
   void Forget(const SessionKey& key);
   void Forget(IterationId iteration);
   // Called after a stall of the dispatcher. The time for which a link has been down is then counted

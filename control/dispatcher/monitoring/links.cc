@@ -39,8 +39,7 @@ void Links::Begin(const Key& key, Incarnation incarnation, uint64_t stream) {
   session.whole = false;
 }
 
-bool Links::Heard(const Key& key, uint64_t stream, const ClientHeartbeat& heartbeat,
-                  absl::Time now) {
+bool Links::Heard(const Key& key, uint64_t stream, ClientHeartbeat& heartbeat, absl::Time now) {
   const auto found = sessions_.find(key);
   if (found == sessions_.end() || found->second.stream != stream) return false;
   Session& session = found->second;
@@ -48,7 +47,7 @@ bool Links::Heard(const Key& key, uint64_t stream, const ClientHeartbeat& heartb
   session.before = std::exchange(session.last, now);
   ++session.reports;
   for (const WorkerId gone : heartbeat.gone_links) session.links.erase(gone);
-  for (const LinkCounts& link : heartbeat.links) Take(session, link);
+  for (LinkCounts& link : heartbeat.links) Take(session, link);
   if (!heartbeat.only_changed_links) {
     std::erase_if(session.links,
                   [&](const auto& link) { return link.second.report != session.reports; });
@@ -57,7 +56,7 @@ bool Links::Heard(const Key& key, uint64_t stream, const ClientHeartbeat& heartb
   return true;
 }
 
-void Links::Take(Session& session, LinkCounts counts) {
+void Links::Take(Session& session, LinkCounts& counts) {
   if (session.links.size() >= kMaxLinks && !session.links.contains(counts.worker)) return;
   Link& link = session.links[counts.worker];
   if (link.report == session.reports) return;  // named twice

@@ -29,9 +29,10 @@ class Links {
   void Begin(const Key& key, Incarnation incarnation, uint64_t stream);
   // Takes the report in a heartbeat at `now`, and adds the increases since the previous report to
   // the metrics penstock_link_elements_total and penstock_link_bytes_total of the links' protocols.
-  // Costs what the heartbeat names. Returns false if the report does not count: the session is
-  // unknown or has a newer stream, or the first report on its stream names only changes.
-  bool Heard(const Key& key, uint64_t stream, const ClientHeartbeat& heartbeat, absl::Time now);
+  // Costs what the heartbeat names. Moves the texts out of heartbeat.links. Returns false if the
+  // report does not count: the session is unknown or has a newer stream, or the first report on its
+  // stream names only changes.
+  bool Heard(const Key& key, uint64_t stream, ClientHeartbeat& heartbeat, absl::Time now);
   void Forget(const Key& key) { sessions_.erase(key); }
 
   // Returns one entry per link of the session, in ascending order of the workers, in which `job`
@@ -57,7 +58,7 @@ class Links {
     absl::Time before = absl::InfinitePast();
     std::map<WorkerId, Link> links;
   };
-  void Take(Session& session, LinkCounts counts);
+  void Take(Session& session, LinkCounts& counts);
   // Returns the label of a protocol's name in metrics: "other" if there are too many names. Metrics
   // are kept for ever, and clients choose the names.
   std::string LabelOf(const std::string& protocol);

@@ -47,15 +47,17 @@ class LinksTest : public testing::Test {
   }
   void HearAfter(absl::Duration time, std::vector<LinkCounts> counts) {
     now_ += time;
-    EXPECT_TRUE(links_.Heard(kSession, stream_, {.links = std::move(counts)}, now_));
+    EXPECT_TRUE(Hear({.links = std::move(counts)}, stream_));
   }
   bool HearChangesAfter(absl::Duration time, std::vector<LinkCounts> counts,
                         std::vector<WorkerId> gone = {}) {
     now_ += time;
-    return links_.Heard(
-        kSession, stream_,
+    return Hear(
         {.links = std::move(counts), .only_changed_links = true, .gone_links = std::move(gone)},
-        now_);
+        stream_);
+  }
+  bool Hear(ClientHeartbeat heartbeat, uint64_t stream) {
+    return links_.Heard(kSession, stream, heartbeat, now_);
   }
   // The elements of each link, and how many came in a second.
   std::map<uint64_t, std::pair<int64_t, double>> All() {
@@ -144,9 +146,9 @@ TEST_F(LinksTest, AStreamBeginsWithAWholeReport) {
 TEST_F(LinksTest, AnEarlierStreamChangesNothing) {
   Begin();
   HearAfter(absl::Seconds(1), {CountsOf(7, 10)});
-  EXPECT_FALSE(links_.Heard(kSession, stream_ - 1, {.links = {CountsOf(7, 5)}}, now_));
+  EXPECT_FALSE(Hear({.links = {CountsOf(7, 5)}}, stream_ - 1));
   links_.Forget(kSession);
-  EXPECT_FALSE(links_.Heard(kSession, stream_, {.links = {CountsOf(7, 20)}}, now_));
+  EXPECT_FALSE(Hear({.links = {CountsOf(7, 20)}}, stream_));
   EXPECT_THAT(All(), IsEmpty());
 }
 
