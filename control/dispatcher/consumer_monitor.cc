@@ -28,7 +28,7 @@ bool IsWaitedFor(const IterationState& iteration, const protocol::ReaderRecord& 
 }  // namespace
 
 void ConsumerMonitor::Suspect(Transaction& txn, const SessionKey& key,
-                              const Suspicions::Cause& cause) {
+                              const Suspicions::Cause& cause, absl::Duration bound) {
   const IterationState* iteration = state_.FindIteration(key.first);
   if (iteration == nullptr || !state_.GoesOn(*iteration)) return;
   const auto found = iteration->record.FindReader(key.second);
@@ -36,6 +36,7 @@ void ConsumerMonitor::Suspect(Transaction& txn, const SessionKey& key,
   const int64_t consumer = iteration->record.readers[*found].consumer;
   const absl::Time now = options_.now();
   const absl::Duration silent = liveness_.SilenceOf(key, now);
+  if (silent < bound) return;
   if (!suspicions_.Suspect(key.first, consumer, now - silent, cause)) return;
   txn.Log("consumer_suspected", {{"job", state_.jobs.at(iteration->job).name},
                                  {"consumer", absl::StrCat(consumer)},
@@ -47,7 +48,8 @@ void ConsumerMonitor::Suspect(Transaction& txn, const SessionKey& key,
 void ConsumerMonitor::SuspectSilent(Transaction& txn, absl::Time now) {
   const absl::Duration bound = SuspectAfter(options_.heartbeat_interval);
   for (const SessionKey& key : liveness_.SilentClients(bound, now)) {
-    Suspect(txn, key, {absl::StrCat("silent for ", absl::FormatDuration(bound))});
+    // A heartbeat may renew the lease meanwhile, without the core's lock.
+    Suspect(txn, key, {absl::StrCat("silent for ", absl::FormatDuration(bound))}, bound);
   }
   const auto is_over = [this](IterationId id) {
     const IterationState* iteration = state_.FindIteration(id);

@@ -16,8 +16,10 @@ class ConsumerMonitor {
   ConsumerMonitor(const SharedState& shared, const Liveness& liveness)
       : shared_(shared), liveness_(liveness) {}
 
-  // Tells the other consumers that the consumer with the session `key` is no longer heard from.
-  void Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Cause& cause);
+  // Tells the other consumers that the consumer with the session `key` is no longer heard from,
+  // unless it has been silent for less than `bound`.
+  void Suspect(Transaction& txn, const SessionKey& key, const Suspicions::Cause& cause,
+               absl::Duration bound = absl::ZeroDuration());
   void SuspectSilent(Transaction& txn, absl::Time now);
   void DeclareDead(Transaction& txn, const SessionKey& key, absl::Time heard);
   void Heard(Transaction& txn, const ClientPeer& peer);

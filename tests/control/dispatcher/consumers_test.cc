@@ -4,9 +4,11 @@
 // the test sets.
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/fixed_tokens.h"
+#include "tests/eventually.h"
 
 namespace penstock::control {
 namespace {
@@ -83,7 +86,10 @@ class ConsumersTest : public ::testing::Test {
   ConsumersTest() {
     CoreOptions options;
     options.client_timeout = absl::Seconds(10);
-    options.now = [this] { return now_; };
+    options.now = [this] {
+      if (at_now_) std::exchange(at_now_, nullptr)();
+      return now_;
+    };
     options.random = [this] { return ++random_; };
     options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
@@ -141,6 +147,7 @@ class ConsumersTest : public ::testing::Test {
   }
 
   absl::Time now_ = absl::UnixEpoch();
+  std::function<void()> at_now_;  // called once
   uint64_t random_ = 0;
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   std::unique_ptr<Core> core_;
@@ -174,6 +181,25 @@ TEST_F(ConsumersTest, ASilentConsumerIsSuspectedWithinTwoSeconds) {
   EXPECT_EQ(Events("consumer_back"), 1);
   EXPECT_THAT(ProcessMetrics().Render(),
               HasSubstr("penstock_dispatcher_lost_consumers{state=\"suspected\"} 0"));
+}
+
+TEST_F(ConsumersTest, OneThatIsHeardWhileAnotherIsSuspectedIsNot) {
+  Pass(absl::Milliseconds(1500), {0});
+  now_ += absl::Milliseconds(250);
+  Beat(0);
+  std::thread heartbeat;
+  const auto hear = [&] {  // the sweep holds the lock, has found 1 and 2 silent, and suspects 1
+    const std::shared_ptr<ClientPeer> peer = consumers_[2].peer;
+    heartbeat =
+        std::thread([&, peer] { core_->OnMessage(peer, ClientHeartbeat{.at_quota = true}); });
+    EXPECT_TRUE(Eventually([&] { return peer->at_quota.load(); })) << "the lease is not renewed";
+  };
+  at_now_ = [&] { at_now_ = hear; };  // the sweep's own look at the clock comes first
+  core_->Sweep();
+  heartbeat.join();
+  EXPECT_EQ(consumers_[0].inbox->Lost(), "1 1.75 ");
+  EXPECT_EQ(Events("consumer_suspected"), 1);
+  EXPECT_EQ(Events("consumer_back"), 0);
 }
 
 // Streams are closed one by one. A consumer whose stream is still open would take an earlier one
