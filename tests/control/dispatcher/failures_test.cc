@@ -382,6 +382,37 @@ TEST_F(FailuresTest, ALinkIsDownUntilAHeartbeatSaysOtherwise) {
   EXPECT_EQ(workers_.at(1).runs.size(), 0u);
 }
 
+// The dispatcher cannot have heard meanwhile that the link is open again.
+TEST_F(FailuresTest, ALinkThatIsDownDuringAStallCountsFromItsEnd) {
+  Join(1);
+  Join(2);
+  PassWithLinks(10, {{.worker = WorkerId(1), .down = true}, {.worker = WorkerId(2), .open = true}});
+  now_ += absl::Minutes(1);
+  core_->Sweep();
+  ASSERT_EQ(Events("stalled"), 1);
+  PassWithoutChanges(14);
+  EXPECT_EQ(Events("unreached"), 0);
+  PassWithoutChanges(2);
+  EXPECT_EQ(Events("unreached"), 1);
+  EXPECT_EQ(workers_.at(1).runs.size(), 0u);
+}
+
+TEST_F(FailuresTest, ALinkThatIsDownBeforeItsWorkerHasAPartitionCountsFromThen) {
+  Join(1);
+  Join(2);
+  PassWithLinks(1, {{.worker = WorkerId(1), .open = true},
+                    {.worker = WorkerId(2), .open = true},
+                    {.worker = WorkerId(3), .down = true}});
+  PassWithoutChanges(29);
+  EXPECT_EQ(Join(3).runs.size(), 1u);
+  PassWithoutChanges(14);
+  EXPECT_EQ(Events("unreached"), 0);
+  EXPECT_EQ(workers_.at(3).runs.size(), 1u);
+  PassWithoutChanges(2);
+  EXPECT_EQ(Events("unreached"), 1);
+  EXPECT_EQ(workers_.at(3).runs.size(), 0u);
+}
+
 TEST_F(FailuresTest, ALinkThatIsGoneIsNotDown) {
   Join(1);
   Join(2);
