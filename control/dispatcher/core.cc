@@ -241,9 +241,12 @@ void Core::OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat 
   const auto renewal = liveness_.OnHeartbeat(session, heartbeat.counter);
   if (!renewal.has_value()) return;
   const absl::Time now = options_.now();
-  links_.Heard(session.key, session.stream, heartbeat, now);
   scaling_.OnClientSteps(session.job, session.key.second, session.incarnation, heartbeat.steps,
                          now);
+  // The session may have ended on a newer stream since the renewal. This comes after the steps, and
+  // ForgetLease() forgets the links first, so ClientLeft() comes last in either case.
+  if (!links_.Heard(session.key, session.stream, heartbeat, now))
+    scaling_.ClientLeft(session.job, session.key.second, now);
   if (!peer->at_quota.exchange(heartbeat.at_quota) && heartbeat.at_quota) {
     options_.events->Write(
         {"quota_reached", {{"job", session.job_name}, {"bound", "max_bytes_in_flight"}}});

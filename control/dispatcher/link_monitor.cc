@@ -26,10 +26,10 @@ void LinkMonitor::Begin(const SessionKey& key, Incarnation incarnation, uint64_t
   links_.Begin(key, incarnation, stream);
 }
 
-void LinkMonitor::Heard(const SessionKey& key, uint64_t stream, ClientHeartbeat& heartbeat,
+bool LinkMonitor::Heard(const SessionKey& key, uint64_t stream, ClientHeartbeat& heartbeat,
                         absl::Time now) {
   MutexLock lock(mu_);
-  if (!links_.Heard(key, stream, heartbeat, now)) return;
+  if (!links_.Heard(key, stream, heartbeat, now)) return false;
   const auto link_to = [&](WorkerId worker) { return Link{key.first, key.second, worker}; };
   if (!heartbeat.only_changed_links) {
     std::set<WorkerId> down;
@@ -48,6 +48,7 @@ void LinkMonitor::Heard(const SessionKey& key, uint64_t stream, ClientHeartbeat&
     }
     if (link.open) changes_ += unreached_.erase(link_to(link.worker));
   }
+  return true;
 }
 
 void LinkMonitor::Forget(const SessionKey& key) {

@@ -25,9 +25,10 @@ class LinkMonitor {
   LinkMonitor(const SharedState& shared, const Liveness& liveness)
       : shared_(shared), liveness_(liveness) {}
 
-  // As in Links. Heartbeats of a session that has not begun, or is forgotten, change nothing.
+  // As in Links. Heartbeats of a session that has not begun, or is forgotten, change nothing, and
+  // Heard() returns false.
   void Begin(const SessionKey& key, Incarnation incarnation, uint64_t stream);
-  void Heard(const SessionKey& key, uint64_t stream, ClientHeartbeat& heartbeat, absl::Time now);
+  bool Heard(const SessionKey& key, uint64_t stream, ClientHeartbeat& heartbeat, absl::Time now);
   void Forget(const SessionKey& key);
   void Forget(IterationId iteration);
   // Called after a stall of the dispatcher. The time for which a link has been down is then counted

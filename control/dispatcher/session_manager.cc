@@ -134,10 +134,10 @@ void SessionManager::Expire(Transaction& txn, absl::Time now) {
 
 void SessionManager::ForgetLease(const SessionKey& key) {
   liveness_.Forget(key);
+  links_.Forget(key);  // before ClientLeft(), as Core::OnHeartbeat() needs it
   if (const IterationState* iteration = state_.FindIteration(key.first)) {
     scaling_.ClientLeft(iteration->job, key.second, options_.now());
   }
-  links_.Forget(key);
 }
 
 }  // namespace penstock::control

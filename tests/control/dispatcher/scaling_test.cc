@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From heartbeats to the estimate that users see. Tests the core with a clock that the test sets.
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,7 +24,10 @@ class WantedWorkers : public ::testing::Test {
   WantedWorkers() {
     CoreOptions options;
     options.worker_timeout = absl::Seconds(10);
-    options.now = [this] { return now_; };
+    options.now = [this] {
+      if (at_now_) std::exchange(at_now_, nullptr)();
+      return now_;
+    };
     options.random = [this] { return ++random_; };
     options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
@@ -38,11 +42,17 @@ class WantedWorkers : public ::testing::Test {
       ASSERT_TRUE(answer.ok()) << answer.status();
       job_ = *answer;
     });
-    client_ = core_->OpenClient(std::make_shared<Deaf<ClientDown>>());
-    core_->OnMessage(client_, ClientHello{.job = job_.job,
-                                          .client = ClientId(5),
-                                          .incarnation = Incarnation(6),
-                                          .token = job_.token});
+    client_ = Read();
+  }
+
+  // Opens a stream of the trainer's session.
+  std::shared_ptr<ClientPeer> Read() {
+    auto peer = core_->OpenClient(std::make_shared<Deaf<ClientDown>>());
+    core_->OnMessage(peer, ClientHello{.job = job_.job,
+                                       .client = ClientId(5),
+                                       .incarnation = Incarnation(6),
+                                       .token = job_.token});
+    return peer;
   }
 
   // A trainer with steps of 0.1 s, a worker that takes 0.3 s for an element.
@@ -65,6 +75,7 @@ class WantedWorkers : public ::testing::Test {
   }
 
   absl::Time now_ = absl::UnixEpoch();
+  std::function<void()> at_now_;  // called once
   uint64_t random_ = 0;
   int64_t steps_ = 0;
   JobAnswer job_;
@@ -106,6 +117,18 @@ TEST_F(WantedWorkers, AreForgottenWithTheirReports) {
   EXPECT_EQ(Status().wanted_workers, 0);
   EXPECT_GT(Status().jobs[0].feed.wanted_per_s, 0);
   core_->OnMessage(client_, Leave{});
+  now_ += absl::Seconds(30);
+  core_->Sweep();
+  EXPECT_EQ(Status().jobs[0].feed.wanted_per_s, 0);
+}
+
+// A heartbeat is handled without the core's lock.
+TEST_F(WantedWorkers, DoNotCountATrainerThatLeavesOnANewStreamDuringItsHeartbeat) {
+  Pass(10);
+  EXPECT_GT(Status().jobs[0].feed.wanted_per_s, 0);
+  const auto leave = [this] { core_->OnMessage(Read(), Leave{}); };
+  at_now_ = [&] { at_now_ = leave; };  // the renewal of the lease looks at the clock first
+  core_->OnMessage(client_, ClientHeartbeat{.steps = {steps_ + 10, absl::Seconds(11), {}}});
   now_ += absl::Seconds(30);
   core_->Sweep();
   EXPECT_EQ(Status().jobs[0].feed.wanted_per_s, 0);
