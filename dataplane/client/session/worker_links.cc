@@ -273,30 +273,29 @@ void WorkerLinks::Report(const StepTimes& times, Delivery& delivery,
 
 bool WorkerLinks::CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake) {
   const absl::Duration timeout = options_.distribute.timeout;
-  bool failed = false;
-  // The next Next() waits for the whole timeout again.
-  const auto fail = [&](absl::Time& since, std::string error) {
-    since = now;
-    error_ = absl::UnavailableError(std::move(error));
-    failed = true;
-  };
-  if (no_worker_since_ != absl::InfiniteFuture()) {
-    if (now >= no_worker_since_ + timeout) {
-      fail(no_worker_since_,
-           absl::StrCat("no worker has served the iteration for ", absl::FormatDuration(timeout),
-                        ", according to the dispatcher at ", dispatcher,
-                        "; start a worker that uses this dispatcher"));
-    }
+  std::string error;
+  if (now >= no_worker_since_ + timeout) {
+    error = absl::StrCat("no worker has served the iteration for ", absl::FormatDuration(timeout),
+                         ", according to the dispatcher at ", dispatcher,
+                         "; start a worker that uses this dispatcher");
+  } else if (const std::optional<WorkerId> worker = out_of_reach_.Next(now, wake)) {
+    const Link& link = *Find(*worker);
+    error = absl::StrCat("worker ", link.reader->worker().address, " was out of reach for ",
+                         absl::FormatDuration(timeout), ": ", link.reason.message());
+  }
+  if (error.empty()) {
     wake = std::min(wake, no_worker_since_ + timeout);
+    return false;
   }
-  while (const std::optional<WorkerId> worker = out_of_reach_.Next(now, wake)) {
-    Link& link = *Find(*worker);
-    fail(link.down_since,
-         absl::StrCat("worker ", link.reader->worker().address, " was out of reach for ",
-                      absl::FormatDuration(timeout), ": ", link.reason.message()));
-    OnAltered(*worker, link);
+  error_ = absl::UnavailableError(std::move(error));
+  // The next Next() waits for the whole timeout again, whatever is missing.
+  if (no_worker_since_ != absl::InfiniteFuture()) no_worker_since_ = now;
+  for (auto& [worker, link] : links_) {
+    if (!link.IsOutOfReach()) continue;
+    link.down_since = now;
+    OnAltered(worker, link);
   }
-  return failed;
+  return true;
 }
 
 std::string WorkerLinks::OutOfReach(const std::string& dispatcher) const {
