@@ -74,12 +74,6 @@ bool IsReading(const State& state, const JobRecord& job, ClientId client) {
   });
 }
 
-// Ends the stream in a way that makes the client try again, and shows it that the dispatcher is up.
-void SendBack(Transaction& txn, const ClientPeer& peer, const absl::Status& why) {
-  txn.WhenDurable([writer = peer.writer, aborted = absl::AbortedError(why.message())](
-                      const absl::Status&) { writer->Finish(aborted); });
-}
-
 }  // namespace
 
 absl::StatusOr<protocol::ReceivedSets> SessionManager::ToReceivedSets(

@@ -129,7 +129,15 @@ void SessionManager::Expire(Transaction& txn, absl::Time now) {
     consumers_.DeclareDead(txn, key, heard);
     txn.Settle(key.first,
                protocol::OnReaderExpired(iteration->record, txn.GetContext(key.first), key.second));
+    // Still connected: it was not refused. Its heartbeats on this stream are no longer answered.
+    if (const auto peer = sessions_.find(key); peer != sessions_.end())
+      SendBack(txn, *peer->second, absl::AbortedError("the session's lease ran out"));
   }
+}
+
+void SessionManager::SendBack(Transaction& txn, const ClientPeer& peer, const absl::Status& why) {
+  txn.WhenDurable([writer = peer.writer, aborted = absl::AbortedError(why.message())](
+                      const absl::Status&) { writer->Finish(aborted); });
 }
 
 void SessionManager::ForgetLease(const SessionKey& key) {

@@ -40,7 +40,8 @@ class SessionManager {
   // Announces that the dispatcher is stopping. No client whose stream ends after this call is
   // suspected.
   void BeginToLeave() { leaving_ = true; }
-  // Ends the sessions whose lease has expired.
+  // Ends the sessions whose lease has expired. The client of a finished iteration has nothing to
+  // lose: its stream ends, and it may open another.
   void Expire(Transaction& txn, absl::Time now);
   void ForgetLease(const SessionKey& key);
 
@@ -58,6 +59,9 @@ class SessionManager {
 
  private:
   void Handle(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const ClientUp& message);
+  // Ends the stream in a way that makes the client open another, and shows it that the dispatcher
+  // is up.
+  static void SendBack(Transaction& txn, const ClientPeer& peer, const absl::Status& why);
 
   // --- Hellos (session_hello.cc) ---
 

@@ -138,6 +138,33 @@ TEST_F(PastIterations, ADeadReaderIsRefused) {
   EXPECT_THAT(std::string(again.inbox->finished->message()), HasSubstr("declared dead"));
 }
 
+// It may still wait for its state to be durable, and commit it.
+TEST_F(PastIterations, AConnectedReaderWhoseLeaseRanOutGetsAnotherOnANewStream) {
+  Begin(AckMode::kOnCommit);
+  Reader reader = Come(job_, 0, 1);
+  const auto assign = worker_.inbox->Take<Assign>();
+  ASSERT_TRUE(assign.has_value());
+  core_->OnMessage(worker_.peer, Ended{assign->of, kElements});
+  core_->OnMessage(
+      reader.peer,
+      Report{{{.partition = kOne, .placement = assign->of.placement, .delivered = Part(0, 1)}}});
+  core_->OnMessage(reader.peer, Commit{1, {{0, {{kOne, Part(0, 1)}}}}});
+  ASSERT_TRUE(recovered_.iterations.begin()->second.record.finished);
+  for (int second = 0; second < 60; ++second) {
+    EXPECT_FALSE(reader.inbox->finished.has_value());
+    core_->OnMessage(worker_.peer, WorkerHeartbeat{});
+    Pass(absl::Seconds(1));
+  }
+  ASSERT_TRUE(reader.inbox->finished.has_value());
+  EXPECT_EQ(reader.inbox->finished->code(), absl::StatusCode::kAborted);
+  EXPECT_FALSE(reader.inbox->Take<SessionError>().has_value()) << "which would be final";
+  core_->OnClosed(reader.peer);
+  reader = Come(job_, 0, 1);
+  EXPECT_TRUE(reader.inbox->Take<Welcome>().has_value());
+  core_->OnMessage(reader.peer, ClientHeartbeat{.counter = 1});
+  EXPECT_TRUE(reader.inbox->Take<ClientHeartbeatAnswer>().has_value());
+}
+
 // A state contains repetitions that were over when it was saved.
 TEST_F(PastIterations, ACommitMayNameThem) {
   Begin(AckMode::kOnCommit);
