@@ -17,7 +17,7 @@ constexpr size_t kMaxLabels = 32;
 constexpr size_t kMaxReasonBytes = 4096;
 // The links that are kept of one session: more than a service has workers. Clients choose the
 // numbers of the workers that they name.
-constexpr size_t kMaxLinks = 1 << 14;
+constexpr size_t kMaxSessionLinks = 1 << 14;
 
 void Cut(std::string& text, size_t bytes) {
   if (text.size() > bytes) text = text.substr(0, bytes);
@@ -57,7 +57,7 @@ bool Links::Heard(const Key& key, uint64_t stream, ClientHeartbeat& heartbeat, a
 }
 
 void Links::Take(Session& session, LinkCounts& counts) {
-  if (session.links.size() >= kMaxLinks && !session.links.contains(counts.worker)) return;
+  if (session.links.size() >= kMaxSessionLinks && !session.links.contains(counts.worker)) return;
   Link& link = session.links[counts.worker];
   if (link.report == session.reports) return;  // named twice
   link.report = session.reports;
