@@ -57,6 +57,10 @@ struct StepMark {
   friend bool operator==(const StepMark&, const StepMark&) = default;
 };
 
+// The first control version in which heartbeats may name only the changed links. An earlier
+// dispatcher takes them for all links.
+inline constexpr uint32_t kFirstWithChangedLinks = 3;
+
 // Sent at the interval given in Welcome. Each heartbeat is answered. The session's lease runs from
 // the time at which the last answered heartbeat was *sent*.
 struct ClientHeartbeat {
@@ -69,7 +73,8 @@ struct ClientHeartbeat {
   std::vector<StepMark> marks = {};  // of some steps, to compare with those of other consumers
   // True: `links` has only the links that have changed since the previous heartbeat on this stream,
   // and all others are as they were, except `gone_links`, which the session no longer has. A link
-  // in both lists was forgotten and began again. Releases before 0.9 never set it.
+  // in both lists was forgotten and began again. False in control versions before
+  // kFirstWithChangedLinks.
   bool only_changed_links = false;
   std::vector<WorkerId> gone_links = {};
   friend bool operator==(const ClientHeartbeat&, const ClientHeartbeat&) = default;

@@ -90,6 +90,8 @@ void SessionAgent::Beat() {
                                      .steps = times.Steps(),
                                      .marks = parts_.delivery->Marks()};
   parts_.links.WantNone(parts_.WantsNoLinks());
+  if (parts_.dispatcher.welcome()->version < control::kFirstWithChangedLinks)
+    parts_.links.ReportAll();
   parts_.links.Report(times, *parts_.delivery, heartbeat);
   parts_.dispatcher.Send(std::move(heartbeat));
 }

@@ -97,7 +97,8 @@ class WorkerLinks {
   Readers TakeRecalls(absl::Time now, absl::Time& wake);
 
   // --- Reports ---
-  // Makes the next heartbeat name all links. Call this when a stream begins.
+  // Makes the next heartbeat name all links. Call this when a stream begins, and before each
+  // heartbeat to a dispatcher that reads no changes.
   void ReportAll() { reports_all_ = true; }
   // Counts in `times` that a wait has ended with an element of the worker.
   void CountWait(WorkerId worker, StepTimes& times);

@@ -41,7 +41,8 @@ class SessionTest : public testing::Test {
             .terms = {.mode = ShardingPolicy::kDynamic, .ack_mode = ack_mode_},
             .heartbeat_interval = heartbeat_interval_,
             .lease = lease,
-            .placements = {{kPartition, Placement(1)}}};
+            .placements = {{kPartition, Placement(1)}},
+            .version = version_};
   }
   control::Membership Membership(Placement placement = Placement(1)) const {
     const transfer::TransportOffer offer = worker_.offer(protocol_);
@@ -131,6 +132,7 @@ class SessionTest : public testing::Test {
 
   AckMode ack_mode_ = AckMode::kOnDelivery;
   absl::Duration heartbeat_interval_ = absl::Milliseconds(5);
+  uint32_t version_ = control::VersionRange().max;  // of the dispatcher
   bool delivers_later_ = false;
   bool early_end_ = false;
   std::string token_ = "sesame";      // of the job; workers know it

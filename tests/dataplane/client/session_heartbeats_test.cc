@@ -73,6 +73,14 @@ TEST_F(SessionHeartbeatsTest, NameAllLinksOnANewStream) {
   EXPECT_EQ(whole_, 2u);
 }
 
+TEST_F(SessionHeartbeatsTest, NameAllLinksToADispatcherOfAnEarlierVersion) {
+  version_ = control::kFirstWithChangedLinks - 1;
+  Begin();
+  Link();
+  EXPECT_TRUE(Comes([&] { return whole_ > 3 && links_[kWorker].open; }));
+  EXPECT_EQ(whole_, taken_);
+}
+
 // Each pause before the next dial is twice as long, and longer than between two heartbeats.
 TEST_F(SessionHeartbeatsTest, NameALinkThatBreaksAndOneThatOpensAgain) {
   Begin();
