@@ -505,6 +505,24 @@ TEST_F(SessionTest, AWorkerThatIsWantedAgainIsWaitedForAsLongAsANewOne) {
   EXPECT_GE(BootTime() - wanted, kShortTimeout);
 }
 
+TEST_F(SessionTest, WorkersThatStayOutOfReachAreAnErrorOnceInEachTimeout) {
+  token_ = "not known there";
+  Begin(std::nullopt, absl::Hours(1), kShortTimeout, /*served=*/false);
+  control::Membership membership = Membership();
+  membership.workers.push_back(membership.workers[0]);
+  membership.workers[1].worker = WorkerId(10);
+  membership.partitions.push_back({PartitionId(2), Placement(1), WorkerId(10)});
+  const absl::Time wanted = BootTime();
+  dispatcher_.Say(membership);
+  for (int failures = 1; failures <= 2; ++failures) {
+    const absl::Status status = session_->Next().status();
+    EXPECT_GE(BootTime() - wanted, failures * kShortTimeout);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("was out of reach for 400ms"));
+    EXPECT_TRUE(HeartbeatsGoOn());
+  }
+}
+
 TEST_F(SessionTest, JoiningWithoutAnyWorkerIsAnErrorAfterTheTimeout) {
   Begin(std::nullopt, absl::Hours(1), kShortTimeout, false);
   dispatcher_.Say(
