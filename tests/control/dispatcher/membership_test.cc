@@ -319,6 +319,28 @@ TEST_F(AudienceMembershipTest, AChangeGoesToTheReadersThatItConcerns) {
     EXPECT_EQ(PartitionsOf(clients[reader]), Serving(reader));
 }
 
+// The Welcome names the placements, so the first report answers for each of them.
+TEST_F(AudienceMembershipTest, NoReaderIsAskedOnceMoreAfterARestart) {
+  for (uint64_t id = 1; id <= 5; ++id) Join(id);
+  const protocol::IterationRecord before = record();
+  Reopen({.max_links = 2});
+  for (uint64_t id = 1; id <= 5; ++id) {
+    Reader reader = Come(job_, 0, id);
+    const auto welcome = reader.inbox->Take<Welcome>();
+    ASSERT_TRUE(welcome.has_value());
+    for (const ClientDown& message : reader.inbox->messages)
+      EXPECT_FALSE(std::holds_alternative<Fence>(message)) << "client " << id;
+    Report report;
+    for (const Fence& placed : welcome->placements)
+      report.partitions.push_back(
+          {.partition = placed.partition, .placement = placed.placement, .whole = true});
+    core_->OnMessage(reader.peer, std::move(report));
+    for (const ClientDown& message : reader.inbox->messages)
+      EXPECT_FALSE(std::holds_alternative<Fence>(message)) << "client " << id;
+  }
+  EXPECT_EQ(record(), before);
+}
+
 class RandomMembershipTest : public MembershipTest {
  protected:
   void Run(uint32_t seed, int64_t max_links) {
