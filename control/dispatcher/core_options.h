@@ -62,9 +62,10 @@ struct CoreOptions {
   // The rule that the protocol breaks on purpose, for the test that counts losses
   // (control/protocol/rules.h).
   protocol::Broken broken = protocol::Broken::kNone;
-  // For tests: at each event, what the core keeps so that it need not be computed again is compared
-  // with what it would compute. A difference breaks an invariant (control/protocol/invariant.h).
-  bool check_kept = false;
+  // For tests: asked at each event whether to compare what the core keeps, so that it need not be
+  // computed again, with what it would compute. A difference breaks an invariant
+  // (control/protocol/invariant.h). Called under the core's lock; nullptr: never compare.
+  std::function<bool()> check_kept;
   // For tests: if not null, counts the calls of PartitionPlacer::OpenAndPlace() that did not return
   // in constant time. Changes under the core's lock.
   uint64_t* placings = nullptr;

@@ -54,9 +54,10 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t mos
   const auto placed = placed_.find(id);
   const bool nothing_new =
       placed != placed_.end() && placed->second == now && trials_.empty() && !room_.Waits(id);
-  if (nothing_new && !options_.check_kept) return;
+  const bool checks = ChecksKept();
+  if (nothing_new && !checks) return;
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
-  if (options_.check_kept) CheckKept(state_, iteration);
+  if (checks) CheckKept(state_, iteration);
   Place(txn, iteration, most);
   if (!iteration.record.closed) {
     audiences_.Extend(iteration, txn.GetContext(id), RuleOf(iteration), shared_.sessions.version(),
@@ -150,7 +151,7 @@ void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
   const IterationState& iteration = state_.iterations.at(id);
   if (!state_.GoesOn(iteration) || iteration.record.closed) return;
   const bool may_move = MayRelieve(state_, iteration, Current().least_permits);
-  if (!may_move && !options_.check_kept) return;
+  if (!may_move && !ChecksKept()) return;
   const std::vector<PartitionId> relieved =
       PartitionsToRelieve(state_, iteration, txn.GetContext(id), UsableWorkers(iteration));
   PENSTOCK_INVARIANT(may_move || relieved.empty());
@@ -190,7 +191,7 @@ const PartitionPlacer::Usable& PartitionPlacer::Current() const {
       usable_.reserved == Reserved();
   if (!is_current) {
     usable_ = MakeUsable();
-  } else if (options_.check_kept) {
+  } else if (ChecksKept()) {
     PENSTOCK_INVARIANT(MakeUsable().workers == usable_.workers);
   }
   return usable_;

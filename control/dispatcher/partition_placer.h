@@ -120,6 +120,7 @@ class PartitionPlacer {
     friend bool operator==(const Inputs&, const Inputs&) = default;
   };
 
+  bool ChecksKept() const { return options_.check_kept != nullptr && options_.check_kept(); }
   const Usable& Current() const;
   Usable MakeUsable() const;
   Inputs InputsOf(const protocol::IterationContext& context) const;

@@ -168,6 +168,12 @@ TEST_F(ShadowTest, NotesSessionsCommitsAndTheEnd) {
   EXPECT_TRUE(its.commits_states);
   EXPECT_EQ(its.commits.front().record, 2u);
   EXPECT_EQ(its.commits.front().added, IndexSet::Of(0, 3));
+  // The state forgets what readers have committed, and then the iteration.
+  Append({altered(p::IterationFinished{}), control::IterationRetired{it}});
+  ASSERT_TRUE(shadow_.OnDurable(6).ok());
+  const CommittedIteration& retired = shadow_.iterations().at(it);
+  EXPECT_TRUE(retired.finished);
+  EXPECT_EQ(retired.readers.front().committed.front(), IndexSet::Of(0, 3));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ void AudienceChooser::Extend(const IterationState& iteration, protocol::Iteratio
   const Looked now{sessions, ReadingPositions(record).size(), rule.workers};
   Last& last = looked_[iteration.id];
   const bool enough = last.looked == now && context.placing_changes <= last.until;
-  if (enough && !check_kept_) return;
+  if (enough && (check_kept_ == nullptr || !check_kept_())) return;
   const MoreReaders more = ReadersToAdd(record, context, rule);
   PENSTOCK_INVARIANT(!enough || more.of.empty());
   if (enough) return;

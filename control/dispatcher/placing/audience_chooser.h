@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "control/policy/audience.h"
@@ -24,7 +26,7 @@ class AudienceChooser {
   using Apply = absl::FunctionRef<void(protocol::Decision)>;
 
   // `check_kept`: as in CoreOptions.
-  explicit AudienceChooser(bool check_kept) : check_kept_(check_kept) {}
+  explicit AudienceChooser(std::function<bool()> check_kept) : check_kept_(std::move(check_kept)) {}
 
   // Assigns the partition to the worker, for those of the worker's readers that have answered for
   // the partition's placement. The others are asked, and served once they have answered. If none
@@ -52,7 +54,7 @@ class AudienceChooser {
     uint64_t until = 0;  // IterationContext::placing_changes until which no reader needs more
   };
 
-  const bool check_kept_;
+  const std::function<bool()> check_kept_;
   std::map<IterationId, Last> looked_;
 };
 

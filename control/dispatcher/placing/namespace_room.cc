@@ -24,7 +24,7 @@ int64_t NamespaceRoom::For(const JobRecord& job) const {
   const std::string_view name_space = NamespaceOf(job.name);
   const std::optional<int64_t> most = quotas_.MostPartitions(name_space, permits_());
   if (!most) return std::numeric_limits<int64_t>::max();
-  if (check_kept_) PENSTOCK_INVARIANT(at_work_ == CountAll());
+  if (check_kept_ != nullptr && check_kept_()) PENSTOCK_INVARIANT(at_work_ == CountAll());
   return std::max<int64_t>(*most - at_work_.In(name_space), 0);
 }
 

@@ -31,12 +31,12 @@ class NamespaceRoom {
   // The arguments must outlive it. `permits` returns the permits of all workers. `check_kept`: see
   // CoreOptions.
   NamespaceRoom(const Quotas& quotas, const State& state, const Contexts& contexts,
-                std::function<int64_t()> permits, bool check_kept)
+                std::function<int64_t()> permits, std::function<bool()> check_kept)
       : quotas_(quotas),
         state_(state),
         contexts_(contexts),
         permits_(std::move(permits)),
-        check_kept_(check_kept) {}
+        check_kept_(std::move(check_kept)) {}
 
   // Called once, after the state was recovered.
   void Begin() { at_work_ = CountAll(); }
@@ -80,7 +80,7 @@ class NamespaceRoom {
   const State& state_;
   const Contexts& contexts_;
   const std::function<int64_t()> permits_;
-  const bool check_kept_;
+  const std::function<bool()> check_kept_;
   PartitionsAtWork at_work_;  // counted only if some namespace has a limit of partitions
   std::set<IterationId> waiting_;
   std::map<std::string, absl::Time> tried_;  // by namespace: when a move was last looked for

@@ -94,7 +94,7 @@ class ConsumersTest : public ::testing::Test {
     options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
-    options.check_kept = true;
+    options.check_kept = [] { return true; };
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
     DatasetSummary summary{.fingerprint = 11,
                            .cardinality = kInfinite,

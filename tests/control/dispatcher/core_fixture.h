@@ -99,7 +99,7 @@ class CoreTest : public ::testing::Test {
     options.events = events_;
     options.per_snapshot.records = 50;
     options.snapshot_bytes_at_once = 500;  // a snapshot takes several transactions
-    options.check_kept = true;
+    options.check_kept = [] { return true; };
     options.placings = &placings_;
     core_ = Core::Open(std::move(options), std::make_unique<ReplayedJournal>(
                                                recovered_, newest_written_, std::move(before)))

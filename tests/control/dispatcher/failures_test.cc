@@ -39,7 +39,7 @@ class FailuresTest : public ::testing::Test {
     options.job_tokens = FixedTokens;
     options.port_refuses = [this](const std::string&) { return refuses_; };
     options.events = events_;
-    options.check_kept = true;
+    options.check_kept = [] { return true; };
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
     core_->RegisterDataset({.definition = "definition",
                             .summary = {.fingerprint = 11,

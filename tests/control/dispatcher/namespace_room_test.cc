@@ -22,7 +22,8 @@ class NamespaceRoomTest : public ::testing::Test {
   void Limit(NamespaceLimits limits) {
     quotas_ = Quotas(limits);
     room_.emplace(
-        quotas_, state_, contexts_, [this] { return permits_; }, /*check_kept=*/true);
+        quotas_, state_, contexts_, [this] { return permits_; },
+        /*check_kept=*/[] { return true; });
   }
   // Makes a job with one iteration that has `partitions`, of which the first `placed` are at work.
   IterationId Add(JobShare share, int placed, int partitions = 8,

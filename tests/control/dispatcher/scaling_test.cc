@@ -32,7 +32,7 @@ class WantedWorkers : public ::testing::Test {
     options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
-    options.check_kept = true;
+    options.check_kept = [] { return true; };
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
     worker_ = core_->OpenWorker(std::make_shared<Deaf<WorkerDown>>());
     core_->OnMessage(worker_, WorkerHello{.worker = WorkerId(1), .address = "worker:1"});

@@ -45,7 +45,7 @@ class WrongMessagesTest : public ::testing::Test {
     options.port_refuses = [](const std::string&) { return false; };
     options.gc_dynamic_sharding_jobs = true;
     options.events = events_;
-    options.check_kept = true;
+    options.check_kept = [] { return true; };
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
     core_->RegisterDataset({.definition = "definition",
                             .summary = {.fingerprint = 11,

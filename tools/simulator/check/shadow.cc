@@ -175,7 +175,6 @@ absl::Status Shadow::Apply(uint64_t sequence, const std::string& record) {
       record, state_, [&](const control::Change& change) { NoteChange(sequence, change); }));
   sequence_ = sequence;
   durable_.emplace_back(sequence, record);
-  NoteCommitted();
   if (on_record_ != nullptr) on_record_(record);
   const auto own = own_states_.extract(sequence);
   return own.empty() ? absl::OkStatus() : CompareOwnState(sequence, own.mapped());
@@ -216,23 +215,41 @@ struct NoteOfChange {
   void operator()(const Other&) const {}
 };
 
+// Returns whether the change removes iterations or their histories from the state.
+bool Forgets(const control::Change& change) {
+  const auto* altered = std::get_if<control::IterationAltered>(&change);
+  return std::holds_alternative<control::JobRemoved>(change) ||
+         std::holds_alternative<control::IterationRetired>(change) ||
+         (altered != nullptr &&
+          std::holds_alternative<protocol::IterationFinished>(altered->change));
+}
+
 }  // namespace
 
 // Called before the change is applied.
 void Shadow::NoteChange(uint64_t sequence, const control::Change& change) {
+  if (Forgets(change)) NoteChanged();
+  if (const IterationId id = control::IterationOf(change)) changed_.insert(id);
   const auto* altered = std::get_if<control::IterationAltered>(&change);
   if (altered == nullptr) return;
   const auto iteration = state_.iterations.find(altered->iteration);
   if (iteration == state_.iterations.end()) return;
   const bool closed = iteration->second.record.closed;
   std::visit(NoteOfChange{sequence, closed, iterations_[altered->iteration]}, altered->change);
-  // The histories are forgotten with the same change.
-  if (std::holds_alternative<protocol::IterationFinished>(altered->change)) NoteCommitted();
 }
 
-// A forgotten record has no histories any more. The histories that were noted earlier stay.
-void Shadow::NoteCommitted() {
-  for (const auto& [id, iteration] : state_.iterations) {
+const CommittedIterations& Shadow::iterations() const {
+  NoteChanged();
+  return iterations_;
+}
+
+// A forgotten record has no histories any more. The histories that were noted earlier stay. The
+// sets of a long pass have many intervals, so they are not copied at each record.
+void Shadow::NoteChanged() const {
+  for (const IterationId id : std::exchange(changed_, {})) {
+    const auto found = state_.iterations.find(id);
+    if (found == state_.iterations.end()) continue;  // created by this record, or gone
+    const control::IterationState& iteration = found->second;
     CommittedIteration& its = iterations_[id];
     its.job = iteration.job;
     its.repetition = iteration.repetition;
@@ -258,7 +275,7 @@ Shadow Shadow::Of(std::map<IterationId, CommittedIteration> iterations) {
 }
 
 Shadow Shadow::Only(IterationId id, std::optional<PartitionId> partition) const {
-  const auto found = iterations_.find(id);
+  const auto found = iterations().find(id);
   if (found == iterations_.end()) return Shadow();
   CommittedIteration its = found->second;
   for (size_t p = 0; partition.has_value() && p < its.ends.size(); ++p) {

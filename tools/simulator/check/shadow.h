@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,14 +92,15 @@ class Shadow {
   static Shadow Of(std::map<IterationId, CommittedIteration> iterations);
 
   uint64_t sequence() const { return sequence_; }
-  const CommittedIterations& iterations() const { return iterations_; }
+  const CommittedIterations& iterations() const;
 
  private:
   absl::Status Apply(uint64_t sequence, const std::string& record);
   // Compares the state after the record `sequence`, with the later durable records applied.
   absl::Status CompareOwnState(uint64_t sequence, const std::vector<std::string>& pieces);
   void NoteChange(uint64_t sequence, const control::Change& change);
-  void NoteCommitted();
+  // Copies to `iterations_` what the records of the changed iterations contain.
+  void NoteChanged() const;
 
   std::function<void(const std::string&)> on_record_;
   control::State state_;
@@ -108,7 +110,8 @@ class Shadow {
   std::deque<std::pair<uint64_t, std::string>> durable_;
   // The dispatcher's own states that wait for their record, by its number.
   std::map<uint64_t, std::vector<std::string>> own_states_;
-  CommittedIterations iterations_;
+  mutable CommittedIterations iterations_;  // complete, except for those in `changed_`
+  mutable std::set<IterationId> changed_;
 };
 
 // Returns a journal that passes everything on to `journal`, and tells `shadow` what is appended,

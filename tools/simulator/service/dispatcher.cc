@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulator/service/dispatcher.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "control/dispatcher/server/job_key.h"
 #include "control/dispatcher/transaction.h"
 #include "control/journal/changes_proto.h"
+#include "control/protocol/iteration_record.h"
 #include "control/sync/clock.h"
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
@@ -23,7 +26,19 @@ namespace {
 constexpr char kWorkDir[] = "/var/lib/penstock";
 constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);  // as in server.cc
 constexpr size_t kSnapshotStep = 300;  // bytes; a snapshot takes several transactions
+// The dispatcher compares what it keeps at one event in this many, or in as many as there are
+// workers: the comparison takes time linear in what the dispatcher has.
+constexpr int64_t kEventsForCheck = 16;
 constexpr Span kOtherDiskTime = {absl::Microseconds(10), absl::Microseconds(200)};
+
+bool KeepsWhatItComputes(const control::State& state) {
+  return state.placed == state.ComputePlaced() &&
+         std::ranges::all_of(state.iterations, [](const auto& entry) {
+           const protocol::IterationRecord& record = entry.second.record;
+           return protocol::Equal(record.committed_by_any.sets,
+                                  protocol::ComputeCommitted(record).sets);
+         });
+}
 
 // Adds the events of the dispatcher to the trace and to the coverage.
 class EventsInTrace final : public EventLog {
@@ -82,7 +97,10 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
   options.port_refuses = [this](const std::string& address) {
     return world().network.Refuses(address);
   };
-  options.check_kept = true;
+  options.check_kept = [dice = Dice(world().seed + life.process()->number()),
+                        events = std::max(kEventsForCheck, int64_t{scenario.workers})]() mutable {
+    return dice.OneIn(events);
+  };
   options.on_failure = [&life, &failure](const absl::Status& status) {
     failure = status;
     life.Tell(Order::kLeave);
@@ -98,6 +116,9 @@ void Dispatcher::CompareState(const Life& life, control::Core& core) {
   const absl::Status status =
       own.ok() ? world().shadow.OnOwnState(txn.shared().sequence, *std::move(own)) : own.status();
   if (!status.ok()) world().Violates(status.message());
+  if (!KeepsWhatItComputes(txn.shared().state)) {
+    world().Violates("what the dispatcher keeps is not what it would compute from its state");
+  }
 }
 
 absl::Status Dispatcher::Main(Life& life) {

@@ -29,7 +29,8 @@ class Dispatcher final : public Role {
  private:
   absl::Status Main(Life& life) override;
   void OnKilled() override;
-  // Lets the shadow compare the core's own state.
+  // Lets the shadow compare the core's own state, and compares what the core keeps in it with what
+  // it would compute.
   void CompareState(const Life& life, control::Core& core);
   control::CoreOptions Options(Life& life, absl::Status& failure);
 
