@@ -16,6 +16,11 @@ namespace penstock::client {
 
 class Lease {
  public:
+  // The clocks of a client and of its dispatcher may run at rates that differ by one part in this
+  // many: NTP corrects the rate of a clock by up to 500 ppm. The client's lease is shorter by this
+  // part, so that it is over before the dispatcher gives the client's elements to others.
+  static constexpr int64_t kDriftPart = 1000;
+
   // Call this when a Hello is sent. Heartbeats sent before that will not be answered.
   void OnHello(absl::Time now) {
     unanswered_.clear();
@@ -23,7 +28,7 @@ class Lease {
   }
   // Starts the lease at the time of the Hello, and makes a heartbeat due immediately.
   void OnWelcome(const control::Welcome& welcome) {
-    length_ = welcome.lease;
+    length_ = welcome.lease - welcome.lease / kDriftPart;
     interval_ = welcome.heartbeat_interval;
     renewed_ = hello_sent_;
     next_heartbeat_ = absl::InfinitePast();
