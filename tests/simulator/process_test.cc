@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -82,6 +84,41 @@ TEST(Processes, ProcessesHaveClocksAndNumbersOfTheirOwn) {
   });
   world.Run();
   EXPECT_NE(numbers[0], numbers[1]);
+}
+
+TEST(Processes, ClocksMayDrift) {
+  OneProcess world;
+  const auto start = [&](std::string_view name, int64_t drift_ppb, absl::Duration sleep,
+                         absl::Duration passes) {
+    const auto process = world.scheduler.NewProcess("other", std::string(name));
+    process->SetDrift(drift_ppb);
+    world.scheduler.StartIn(process, name, [&world, sleep, passes] {
+      Sleep(sleep);
+      EXPECT_EQ(world.scheduler.now() - kBeginOfWorld, passes);
+      EXPECT_EQ(BootTime() - kBootTimeAtBegin, sleep);
+      EXPECT_EQ(WallTime() - kBeginOfWorld, sleep);
+    });
+  };
+  start("fast", 250'000'000, absl::Seconds(5), absl::Seconds(4));
+  start("slow", -200'000'000, absl::Seconds(4), absl::Seconds(5));
+  world.Run();
+}
+
+// The time of its clocks is not a whole number of the world's nanoseconds.
+TEST(Processes, AClockThatDriftsIsAtTheDeadlineWhenAWaitEnds) {
+  OneProcess world;
+  world.process->SetDrift(123'457);
+  int turns = 0;
+  world.Start("waits", [&] {
+    const absl::Time begin = BootTime();
+    while (BootTime() < begin + absl::Seconds(1)) {
+      Sleep(begin + absl::Seconds(1) - BootTime());
+      ++turns;
+    }
+    EXPECT_LE(BootTime() - begin, absl::Seconds(1) + absl::Nanoseconds(2));
+  });
+  world.Run();
+  EXPECT_EQ(turns, 1);
 }
 
 // Objects that last as long as the program draw numbers only in its first run.

@@ -82,11 +82,13 @@ calm at 60s
 }
 
 TEST(Scenario, ReadsClocksAndAFullDisk) {
-  const absl::StatusOr<Scenario> scenario =
-      ParseScenario("clocks skew=-30m..100h\nat 1s fill disk 2s..3s\ncalm at 9s");
+  const absl::StatusOr<Scenario> scenario = ParseScenario(
+      "clocks skew=-30m..100h drift=-200ppm..50ppm\nat 1s fill disk 2s..3s\ncalm at 9s");
   ASSERT_TRUE(scenario.ok()) << scenario.status();
   EXPECT_EQ(scenario->clock_skew.low, -absl::Minutes(30));
   EXPECT_EQ(scenario->clock_skew.high, absl::Hours(100));
+  EXPECT_EQ(scenario->clock_drift.low_ppm, -200);
+  EXPECT_EQ(scenario->clock_drift.high_ppm, 50);
   const Fault& fault = scenario->rules.front().faults.front();
   EXPECT_EQ(fault.kind, Fault::Kind::kFillDisk);
   EXPECT_EQ(fault.time.high, absl::Seconds(3));
@@ -169,6 +171,9 @@ TEST(Scenario, RefusesFaultsThatItCannotDo) {
   EXPECT_THAT(ErrorOf("at 1s crash worker power_loss"), HasSubstr("for the dispatcher"));
   EXPECT_THAT(ErrorOf("at 1s fill worker 1s"), HasSubstr("is not one of: disk"));
   EXPECT_THAT(ErrorOf("clocks skew=-2h..1h"), HasSubstr("must be -1h or more"));
+  EXPECT_THAT(ErrorOf("clocks drift=5ppm..1ppm"), HasSubstr("such as -200ppm..200ppm"));
+  EXPECT_THAT(ErrorOf("clocks drift=1..2"), HasSubstr("such as -200ppm..200ppm"));
+  EXPECT_THAT(ErrorOf("clocks drift=0ppm..900000ppm"), HasSubstr("at most 100000ppm"));
   EXPECT_THAT(ErrorOf("every 0s crash worker"), HasSubstr("must be positive"));
   EXPECT_THAT(ErrorOf("at 1s crash worker"), HasSubstr("calm at TIME"));
 }

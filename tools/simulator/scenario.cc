@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulator/scenario.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -126,9 +127,29 @@ absl::Status ParseNetwork(Words& words, Scenario& scenario) {
                      {"slow", [&](const std::string& text) { return ParseSlow(text, weather); }}});
 }
 
+// "-200ppm..200ppm"
+absl::StatusOr<Drift> ParseDrift(const std::string& text) {
+  constexpr int64_t kMostPpm = 100'000;
+  const auto parse = [](absl::string_view end, int64_t& ppm) {
+    return absl::ConsumeSuffix(&end, "ppm") && absl::SimpleAtoi(end, &ppm) &&
+           std::abs(ppm) <= kMostPpm;
+  };
+  const std::vector<std::string> ends = absl::StrSplit(text, absl::MaxSplits("..", 1));
+  Drift drift;
+  if (parse(ends.front(), drift.low_ppm) && parse(ends.back(), drift.high_ppm) &&
+      drift.low_ppm <= drift.high_ppm) {
+    return drift;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", text,
+                                                 "' is not a range such as -200ppm..200ppm, of at "
+                                                 "most ",
+                                                 kMostPpm, "ppm"));
+}
+
 // Boot times are never negative, and a right clock is at an hour when a run begins.
 absl::Status ParseClocks(Words& words, Scenario& scenario) {
-  RETURN_IF_ERROR(SetOptions(words, {{"skew", To(scenario.clock_skew, ParseSpan)}}));
+  RETURN_IF_ERROR(SetOptions(words, {{"skew", To(scenario.clock_skew, ParseSpan)},
+                                     {"drift", To(scenario.clock_drift, ParseDrift)}}));
   if (scenario.clock_skew.low >= -absl::Hours(1)) return absl::OkStatus();
   return absl::InvalidArgumentError("a clock's skew must be -1h or more");
 }

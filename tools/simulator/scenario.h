@@ -57,6 +57,13 @@ struct FaultRule {
   std::vector<Fault> faults;
 };
 
+// By how much a clock is too fast, in parts per million, drawn between two bounds; negative: too
+// slow.
+struct Drift {
+  int64_t low_ppm = 0;
+  int64_t high_ppm = 0;
+};
+
 // How a job's trainers get its elements: the kinds of DeliveryMode.
 enum class Reading : uint8_t {
   kAny,     // FirstComeFirstServed
@@ -114,6 +121,7 @@ struct Scenario {
   Weather weather;
   Span disk_sync = {absl::Microseconds(500), absl::Milliseconds(20)};
   Span clock_skew = {};  // drawn for each process: its boot time minus that of a right clock
+  Drift clock_drift;     // drawn for each host
   // --- The faults, until `calm` ---
   std::vector<FaultRule> rules;
   absl::Duration calm;                                // after the start

@@ -40,10 +40,25 @@ class Process {
     boot_skew_ = boot;
     wall_skew_ = wall;
   }
+  // By how many parts in 10^9 its clocks are too fast, since the world began; negative: too slow.
+  // More than -10^9.
+  void SetDrift(int64_t ppb) { drift_ppb_ = ppb; }
+  // Returns the time that its clocks count while `of_world` passes.
+  absl::Duration Counted(absl::Duration of_world) const {
+    return drift_ppb_ == 0 ? of_world : of_world + of_world * drift_ppb_ / kBillion;
+  }
+  // Returns the time that passes until its clocks have counted `counted`, rounded up.
+  absl::Duration Passing(absl::Duration counted) const {
+    if (drift_ppb_ == 0) return counted;
+    const absl::Duration passes = counted * kBillion / (kBillion + drift_ppb_);
+    return Counted(passes) < counted ? passes + absl::Nanoseconds(1) : passes;
+  }
   absl::Duration boot_skew() const { return boot_skew_; }
   absl::Duration wall_skew() const { return wall_skew_; }
 
  private:
+  static constexpr int64_t kBillion = 1'000'000'000;
+
   const std::string host_;
   const std::string name_;
   const uint64_t number_;
@@ -52,6 +67,7 @@ class Process {
   bool paused_ = false;
   absl::Duration boot_skew_;
   absl::Duration wall_skew_;
+  int64_t drift_ppb_ = 0;
 };
 
 }  // namespace penstock::simulator

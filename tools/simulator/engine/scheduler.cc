@@ -112,12 +112,16 @@ std::vector<std::string> Scheduler::Waiting() const {
 }
 
 absl::Time Scheduler::BootTime() {
-  const absl::Time boot = kBootTimeAtBegin + (now_ - kBeginOfWorld);
-  return current_ == nullptr ? boot : boot + current_->process->boot_skew();
+  const absl::Duration passed = now_ - kBeginOfWorld;
+  if (current_ == nullptr) return kBootTimeAtBegin + passed;
+  const Process& process = *current_->process;
+  return kBootTimeAtBegin + process.boot_skew() + process.Counted(passed);
 }
 
 absl::Time Scheduler::WallTime() {
-  return current_ == nullptr ? now_ : now_ + current_->process->wall_skew();
+  if (current_ == nullptr) return now_;
+  const Process& process = *current_->process;
+  return kBeginOfWorld + process.wall_skew() + process.Counted(now_ - kBeginOfWorld);
 }
 
 uint64_t Scheduler::RandomNumber() {
@@ -166,7 +170,9 @@ bool Scheduler::AwaitLock(absl::FunctionRef<bool()> try_lock, absl::Time deadlin
 
 void Scheduler::Block(absl::Time deadline) {
   Fiber& fiber = *current_;
-  const absl::Time when = now_ + (deadline - BootTime());
+  const Process& process = *fiber.process;
+  const absl::Time when =
+      kBeginOfWorld + process.Passing(deadline - kBootTimeAtBegin - process.boot_skew());
   if (when <= now_) {
     Wake(fiber);
   } else if (when < absl::InfiniteFuture()) {

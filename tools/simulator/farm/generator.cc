@@ -29,7 +29,8 @@ constexpr absl::string_view kStatements[] = {
     "[max_links={1|2|3}]",
     "network delay={0.1ms..3ms|1ms..30ms} [slow={1%|2%|10%}:50ms..500ms]",
     "[disk sync={0.1ms..1ms|0.5ms..20ms|5ms..200ms}]",
-    "[clocks skew={-1s..1s|-30m..1h|-1h..1000h}]",
+    "[clocks skew={-1s..1s|-30m..1h|-1h..1000h} "
+    "drift={0ppm..0ppm|-200ppm..200ppm|-500ppm..500ppm}]",
 };
 
 // The options of a statement `job`.

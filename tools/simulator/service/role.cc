@@ -53,9 +53,17 @@ void Role::Start() {
   ++lives_;
   ++lives_left_;
   life_ = std::make_shared<Life>(world_.scheduler, world_.scheduler.NewProcess(name_, name_));
-  // A scenario without skews draws nothing here.
+  // A scenario without skews or drifts draws nothing here.
   if (const Span& skew = world_.scenario.clock_skew; skew.low < skew.high) {
     life_->process()->SetClocks(world_.scheduler.dice().Draw(skew), absl::ZeroDuration());
+  }
+  if (const Drift& drift = world_.scenario.clock_drift; drift.low_ppm < drift.high_ppm) {
+    constexpr int64_t kPpbOfPpm = 1000;
+    if (lives_ == 1) {
+      drift_ppb_ =
+          world_.scheduler.dice().Between(drift.low_ppm * kPpbOfPpm, drift.high_ppm * kPpbOfPpm);
+    }
+    life_->process()->SetDrift(drift_ppb_);
   }
   world_.Note("start", name_);
   world_.scheduler.StartIn(life_->process(), "main", [this, life = life_] { Run(life); });

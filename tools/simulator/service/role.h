@@ -103,6 +103,7 @@ class Role {
   uint64_t start_due_ = 0;  // number of the latest StartAfter(); 0: none is due
   uint64_t starts_ = 0;     // calls of StartAfter()
   bool retired_ = false;
+  int64_t drift_ppb_ = 0;  // of the host's clocks
 };
 
 }  // namespace penstock::simulator
