@@ -75,6 +75,22 @@ TEST_F(ExactlyOnce, AcceptsHistoriesThatAreCommitted) {
   EXPECT_EQ(findings.given_up, 0);
 }
 
+// The pass has the elements 0, 1 and 2 twice.
+TEST_F(ExactlyOnce, CountsTheCopiesOfAnElement) {
+  History& history = AddTrainer(1, 0, kElements);
+  for (Got& got : history.got) got.value = got.key.index % 3;
+  End(history);
+  Commit(1, 0, kElements);
+  const auto check = [&] {
+    return CheckExactlyOnce(histories_, {{kIteration, its_}},
+                            {3, [](int64_t index) { return index; }, 0, /*copies=*/2})
+        .violations;
+  };
+  EXPECT_THAT(check(), IsEmpty());
+  history.got.back().value = 1;
+  EXPECT_THAT(check(), Contains(HasSubstr("both are the element 1")));
+}
+
 // --- What readers have committed ---
 
 TEST_F(ExactlyOnce, ReportsAnElementThatADeadReaderCommittedAndNeverGot) {

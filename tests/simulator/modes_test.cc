@@ -170,12 +170,25 @@ TEST(CheckOrder, ChecksTheStepsOfConsumers) {
 
 TEST(CheckShards, AcceptsEveryNthElementInOrder) {
   EXPECT_THAT(CheckShards({HistoryOf("a", {Of(1, 0, 0), Of(2, 0, 1), Of(2, 1, 3), Of(1, 1, 2)})}, 2,
-                          {4, Itself}),
+                          {4, Itself}, Itself),
               IsEmpty());
 }
 
+// Of five elements in three files, the second file has the elements 1 and 2.
+TEST(CheckShards, AcceptsEveryNthFileInOrder) {
+  DatasetPlan plan;
+  plan.elements = 5;
+  plan.files = 3;
+  const auto file_of = [&](int64_t element) { return plan.FileOf(element); };
+  const History history =
+      HistoryOf("a", {Of(1, 0, 0), Of(2, 0, 1), Of(2, 1, 2), Of(1, 1, 3), Of(1, 2, 4)});
+  EXPECT_THAT(CheckShards({history}, 2, {5, Itself}, file_of), IsEmpty());
+  EXPECT_THAT(CheckShards({history}, 2, {5, Itself}, Itself),
+              ElementsAre(HasSubstr("index 1 is element 2 of the dataset")));
+}
+
 TEST(CheckShards, NamesAnElementOfAnotherShard) {
-  EXPECT_THAT(CheckShards({HistoryOf("a", {Of(1, 0, 0), Of(1, 1, 3)})}, 2, {4, Itself}),
+  EXPECT_THAT(CheckShards({HistoryOf("a", {Of(1, 0, 0), Of(1, 1, 3)})}, 2, {4, Itself}, Itself),
               ElementsAre("wrong shard: partition 1 of 2, index 1 is element 3 of the dataset, but "
                           "the partition has shard 0"));
 }

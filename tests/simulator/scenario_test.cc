@@ -132,9 +132,30 @@ TEST(Scenario, HasOneJobIfNoneIsNamed) {
   EXPECT_EQ(JobsOf(scenario)[0].elements, 5);
 }
 
+TEST(Scenario, ReadsDatasets) {
+  const std::vector<JobPlan> jobs = JobsOf(ParseScenario(R"(
+dataset range 90 map files=4 shuffle=10 repeat=3
+job a
+job b elements=7 shuffle=20 repeat=2
+)")
+                                               .value());
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].files, 4);
+  EXPECT_EQ(jobs[0].shuffle, 10);
+  EXPECT_EQ(jobs[0].repeat, 3);
+  EXPECT_EQ(jobs[1].files, 4);
+  EXPECT_EQ(jobs[1].elements, 7);
+  EXPECT_EQ(jobs[1].shuffle, 20);
+  EXPECT_EQ(jobs[1].repeat, 2);
+}
+
 TEST(Scenario, RefusesJobsThatCannotBe) {
   EXPECT_THAT(ErrorOf("job"), HasSubstr("a job needs a name"));
-  EXPECT_THAT(ErrorOf("job a mode=file"), HasSubstr("data, dynamic, file_or_data, hint, off"));
+  EXPECT_THAT(ErrorOf("job a mode=file"), HasSubstr("needs 'files='"));
+  EXPECT_THAT(ErrorOf("job a mode=files"),
+              HasSubstr("data, dynamic, file, file_or_data, hint, off"));
+  EXPECT_THAT(ErrorOf("job a mode=data shuffle=5"), HasSubstr("'shuffle' and 'repeat' are for"));
+  EXPECT_THAT(ErrorOf("job a read=rounds repeat=2"), HasSubstr("'shuffle' and 'repeat' are for"));
   EXPECT_THAT(ErrorOf("job a read=all"), HasSubstr("any, cache, fair, order, rounds"));
   EXPECT_THAT(ErrorOf("job a\njob a elements=5"), HasSubstr("is not one of: step, trainers"));
   EXPECT_THAT(ErrorOf("job a read=cache"), HasSubstr("needs 'mode=off'"));

@@ -15,6 +15,7 @@
 #include "tools/simulator/check/progress.h"
 #include "tools/simulator/engine/scheduler.h"
 #include "tools/simulator/service/cluster.h"
+#include "tools/simulator/service/dataset.h"
 #include "tools/simulator/service/faults.h"
 #include "tools/simulator/service/world.h"
 #include "tools/simulator/world/network.h"

@@ -61,7 +61,9 @@ absl::Status ParseDataset(Words& words, Scenario& scenario) {
   RETURN_IF_ERROR(words.Expect("range"));
   ASSIGN_OR_RETURN(scenario.elements, ParseCount(words.Take()));
   scenario.map = words.TakeIf("map");
-  return absl::OkStatus();
+  return SetOptions(words, {{"files", ToCount(scenario.files)},
+                            {"shuffle", ToCount(scenario.shuffle)},
+                            {"repeat", ToCount(scenario.repeat)}});
 }
 
 absl::Status ParseCalm(Words& words, Scenario& scenario) {
@@ -193,9 +195,8 @@ int JobPlan::trainers() const {
 
 std::vector<JobPlan> JobsOf(const Scenario& scenario) {
   if (!scenario.jobs.empty()) return scenario.jobs;
-  JobPlan job;
+  JobPlan job{{scenario}};
   job.ack = scenario.ack;
-  job.elements = scenario.elements;
   job.groups = {{scenario.trainers, scenario.step}};
   return {job};
 }

@@ -79,13 +79,23 @@ struct TrainerGroup {
   Span step;  // between two elements
 };
 
-struct JobPlan {
+// The dataset of a job: the numbers of a range, or records of files that contain these numbers.
+struct DatasetPlan {
+  int64_t elements = 2000;  // of the range
+  int64_t files = 0;        // 0: a range
+  int64_t shuffle = 0;      // elements in the buffer; 0: the order stays
+  int64_t repeat = 1;       // how often a pass has each element; shuffled again each time
+
+  // Returns the file that has element number `element`. REQUIRES: files > 0.
+  int64_t FileOf(int64_t element) const { return ((element + 1) * files - 1) / elements; }
+};
+
+struct JobPlan : DatasetPlan {
   std::string name = "train";
   bool named = true;  // false: each trainer has a job of its own
   ShardingPolicy mode = ShardingPolicy::kDynamic;
   Reading reading = Reading::kAny;
   AckMode ack = AckMode::kOnDelivery;
-  int64_t elements = 2000;  // of one pass
   int64_t repetitions = 1;  // passes
   JobShare share;
   std::vector<TrainerGroup> groups;
@@ -97,7 +107,7 @@ struct JobPlan {
   }
 };
 
-struct Scenario {
+struct Scenario : DatasetPlan {
   // --- The cluster ---
   int workers = 3;
   int permits = 2;                           // of a worker
@@ -114,8 +124,7 @@ struct Scenario {
   AckMode ack = AckMode::kOnDelivery;
   Span step = {absl::Milliseconds(1), absl::Milliseconds(20)};  // between two elements
   int64_t save_every = 200;                                     // elements; for ack=on_commit
-  int64_t elements = 2000;
-  bool map = true;            // values go through a function
+  bool map = true;                                              // values go through a function
   std::vector<JobPlan> jobs;  // empty: one job with the values above
   // --- The world ---
   Weather weather;

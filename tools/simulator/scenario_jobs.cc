@@ -17,6 +17,7 @@ absl::StatusOr<ShardingPolicy> ParseMode(const std::string& text) {
       *new std::map<std::string, ShardingPolicy>{{"dynamic", ShardingPolicy::kDynamic},
                                                  {"off", ShardingPolicy::kOff},
                                                  {"data", ShardingPolicy::kData},
+                                                 {"file", ShardingPolicy::kFile},
                                                  {"file_or_data", ShardingPolicy::kFileOrData},
                                                  {"hint", ShardingPolicy::kHint}};
   const auto found = modes.find(text);
@@ -46,9 +47,11 @@ Options OptionsOfJob(JobPlan& job) {
                         {"read", To(job.reading, ParseReading)},
                         {"ack", To(job.ack, ParseAckMode)},
                         {"elements", ToCount(job.elements)},
-                        {"repetitions", ToCount(job.repetitions)},
-                        {"weight", ToCount(job.share.weight)},
-                        {"priority", ToCount(job.share.priority)}});
+                         {"shuffle", ToCount(job.shuffle)},
+                         {"repeat", ToCount(job.repeat)},
+                         {"repetitions", ToCount(job.repetitions)},
+                         {"weight", ToCount(job.share.weight)},
+                         {"priority", ToCount(job.share.priority)}});
   return options;
 }
 
@@ -70,6 +73,15 @@ std::string WhyNot(const JobPlan& job) {
   if (job.repetitions > 1 && (job.reading == Reading::kCache || job.has_consumers())) {
     return "'repetitions' is for jobs without consumers and without a cache";
   }
+  const bool changed = job.shuffle > 0 || job.repeat > 1;
+  const bool divided = job.mode != ShardingPolicy::kDynamic && job.mode != ShardingPolicy::kOff;
+  if (changed && (!shared || divided)) {
+    return "'shuffle' and 'repeat' are for 'read=any' and 'read=fair', with 'mode=dynamic' or "
+           "'mode=off'";
+  }
+  if (job.mode == ShardingPolicy::kFile && job.files == 0) {
+    return "'mode=file' needs 'files=' in the statement 'dataset'";
+  }
   if (!job.named && !shared) return "'unnamed' is for 'read=any' and 'read=fair'";
   if (job.groups.size() > 1 && !shared && job.reading != Reading::kCache) {
     return "the trainers of rounds and of an order are one group";
@@ -89,11 +101,10 @@ absl::Status AddJob(Words& words, Scenario& scenario) {
     same->groups.push_back(group);
     return SetOptions(words, OptionsOfGroup(same->groups.back()));
   }
-  JobPlan& job = scenario.jobs.emplace_back();
+  JobPlan& job = scenario.jobs.emplace_back(JobPlan{{scenario}});
   job.name = name;
   job.named = !words.TakeIf("unnamed");
   job.ack = scenario.ack;
-  job.elements = scenario.elements;
   job.groups = {group};
   return SetOptions(words, OptionsOfJob(job));
 }

@@ -207,9 +207,9 @@ class Checker {
         for (Index i = 0; i < *iteration.ends[p]; ++i) CheckOnce(iteration, {id, partition, i});
       }
     }
-    if (known != expected_.count) {
-      Violates(absl::StrCat("wrong ends: the partitions have ", known, " elements, the dataset ",
-                            expected_.count));
+    if (const int64_t all = expected_.count * expected_.copies; known != all) {
+      Violates(
+          absl::StrCat("wrong ends: the partitions have ", known, " elements, the dataset ", all));
     }
   }
 
@@ -236,20 +236,24 @@ class Checker {
   }
 
   void CheckValues() {
-    std::map<int64_t, ElementKey> by_value;
+    struct Copies {
+      ElementKey first;
+      int64_t count = 0;
+    };
+    std::map<int64_t, Copies> by_value;
     for (const auto& [key, who] : owners_) {
       const auto value = values_.find(key);
       if (value == values_.end()) continue;  // reported by CheckCommitted()
-      const auto [at, is_new] = by_value.emplace(value->second, key);
-      if (!is_new) {
-        Violates(absl::StrCat("doubled: ", Describe(at->second), " and ", Describe(key),
+      Copies& copies = by_value.try_emplace(value->second, Copies{key}).first->second;
+      if (++copies.count > expected_.copies) {
+        Violates(absl::StrCat("doubled: ", Describe(copies.first), " and ", Describe(key),
                               " both are the element ", value->second));
       }
     }
     for (int64_t i = 0; i < expected_.count; ++i) by_value.erase(expected_.value(i));
     if (!by_value.empty()) {
       Violates(absl::StrCat("wrong: ", by_value.begin()->first, " (",
-                            Describe(by_value.begin()->second),
+                            Describe(by_value.begin()->second.first),
                             ") is not an element of the dataset"));
     }
   }

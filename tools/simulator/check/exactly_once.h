@@ -26,6 +26,7 @@ struct ExpectedElements {
   int64_t count = 0;
   std::function<int64_t(int64_t)> value;  // of element 0, 1, …
   int64_t given_up = 0;                   // at most
+  int64_t copies = 1;                     // of each element
 };
 
 // REQUIRES: the job has ended: each history has ended or is gone.

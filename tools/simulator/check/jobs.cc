@@ -74,7 +74,10 @@ Histories PartsOf(const Histories& histories, const Shadow& shadow, IterationId 
 class JobChecker {
  public:
   JobChecker(const JobsToCheck& run, size_t job, Findings& findings)
-      : run_(run), plan_(run.jobs[job]), expected_{plan_.elements, run.value}, findings_(findings) {
+      : run_(run),
+        plan_(run.jobs[job]),
+        expected_{plan_.elements, run.value, 0, plan_.repeat},
+        findings_(findings) {
     std::copy_if(run.histories.begin(), run.histories.end(), std::back_inserter(histories_),
                  [job](const History& history) { return history.job == job; });
   }
@@ -160,9 +163,17 @@ class JobChecker {
     if (plan_.reading == Reading::kOrder) {
       Add(CheckOrder(parts, iteration.ends, plan_.trainers()), where);
     }
-    if (plan_.mode == ShardingPolicy::kData || plan_.mode == ShardingPolicy::kHint) {
-      Add(CheckShards(parts, static_cast<int64_t>(iteration.ends.size()), expected_), where);
+    if (plan_.mode != ShardingPolicy::kDynamic) {
+      const auto partitions = static_cast<int64_t>(iteration.ends.size());
+      Add(CheckShards(parts, partitions, expected_, PartOfShards(partitions)), where);
     }
+  }
+
+  // FILE_OR_DATA is FILE if there are enough files.
+  std::function<int64_t(int64_t)> PartOfShards(int64_t partitions) const {
+    const bool by_file = plan_.mode == ShardingPolicy::kFile ||
+                         (plan_.mode == ShardingPolicy::kFileOrData && plan_.files >= partitions);
+    return [this, by_file](int64_t element) { return by_file ? plan_.FileOf(element) : element; };
   }
 
   // In mode OFF, each partition has the whole dataset.

@@ -22,7 +22,7 @@ constexpr absl::string_view kStatements[] = {
     "workers {1|2|3|4|5} permits={1|2|3} [window={20000|200000}]",
     "trainers {1|2|3|4} ack={on_delivery|on_commit} "
     "step={1ms..5ms|1ms..20ms|10ms..60ms|20ms..150ms} save_every={3|7|50|200}",
-    "dataset range {50|200|400|1000|3000} [map]",
+    "dataset range {50|200|400|1000|3000} [map] [files={1|3|12}]",
     "dispatcher {heartbeat=500ms worker_timeout=3s|heartbeat=500ms worker_timeout=5s|"
     "heartbeat=1s worker_timeout=5s|heartbeat=1s worker_timeout=10s} "
     "client_timeout={5s|8s|20s|60s} snapshot_every={5|50|500} "
@@ -35,8 +35,10 @@ constexpr absl::string_view kStatements[] = {
 
 // The options of a statement `job`.
 constexpr absl::string_view kJobs[] = {
-    "[unnamed] read={any|fair} trainers={1|2|3} [step={1ms..5ms|10ms..60ms}] [repetitions={2|3}]",
+    "[unnamed] read={any|fair} trainers={1|2|3} [step={1ms..5ms|10ms..60ms}] [repetitions={2|3}] "
+    "[shuffle={2|50|1000}] [repeat={2|3}]",
     "mode={off|data|file_or_data|hint} elements={50|200|400} [repetitions={2|3}]",
+    "mode=off elements={50|200} shuffle={2|50|1000} [repeat=2]",
     "read=rounds trainers={2|3|4}",
     "read=order trainers=1 [repetitions={2|3}]",
     "read=order trainers={2|3}",
@@ -126,7 +128,8 @@ absl::Duration TimeToFinish(const Scenario& scenario) {
   absl::Duration longest;
   for (const JobPlan& job : JobsOf(scenario)) {
     const bool copies = job.mode == ShardingPolicy::kOff && job.reading != Reading::kCache;
-    const int64_t elements = job.elements * job.repetitions * (copies ? kMostCopies : 1);
+    const int64_t elements =
+        job.elements * job.repeat * job.repetitions * (copies ? kMostCopies : 1);
     for (const TrainerGroup& group : job.groups) {
       longest = std::max(longest, 2 * elements * group.step.high);
     }
@@ -140,7 +143,7 @@ std::string ExpectOf(const std::string& text) {
   int64_t owed = 0;
   for (const JobPlan& job : JobsOf(scenario)) {
     const bool commits = job.ack == AckMode::kOnCommit && !scenario.rules.empty();
-    if (commits) owed += job.elements * job.repetitions;
+    if (commits) owed += job.elements * job.repeat * job.repetitions;
   }
   return absl::StrCat("expect exact, ends, ",
                       owed == 0 ? "" : absl::StrCat("given_up<=", owed, ", "), "finished within ",

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "control/sync/thread.h"
 #include "include/status_macros.h"
-#include "penstock/sharding.h"
 #include "penstock/step_token.h"
+#include "tools/simulator/service/dataset.h"
 
 namespace penstock::simulator {
 namespace {
@@ -28,10 +28,6 @@ constexpr Span kStoreTime = {absl::Milliseconds(1), absl::Milliseconds(50)};
 
 int64_t OrderPartitions(const JobPlan& plan) {
   return 2 * std::max(plan.trainers(), 2);
-}
-
-int64_t ElementValue(const Scenario& scenario, int64_t index) {
-  return scenario.map ? index * 3 + 1 : index;
 }
 
 bool Trainer::HasStored(size_t step) const {
@@ -66,12 +62,7 @@ DeliveryMode Trainer::Delivery() const {
 
 // Each life makes its own, because the readers of one Dataset share passes within a process.
 Dataset Trainer::MakeDataset() const {
-  Dataset dataset = Dataset::Range(plan().elements);
-  if (plan().mode == ShardingPolicy::kHint) dataset = dataset.Shard(kShardHint, 0);
-  if (plan().reading == Reading::kCache) dataset = dataset.Repeat();
-  if (world().scenario.map) {
-    dataset = dataset.Map([](const Expr& x) { return x * 3 + 1; }, {.num_parallel_calls = 1});
-  }
+  Dataset dataset = DatasetOf(plan(), world().scenario.map);
   DistributeOptions options;
   options.processing_mode = plan().mode;
   options.service = kService;

@@ -87,7 +87,4 @@ class Trainer final : public Role {
 // that what a consumer has committed is kept as indices (control/protocol/positions.h).
 int64_t OrderPartitions(const JobPlan& plan);
 
-// Returns the value of element number `index` of the dataset.
-int64_t ElementValue(const Scenario& scenario, int64_t index);
-
 }  // namespace penstock::simulator

@@ -23,13 +23,13 @@ constexpr absl::Duration kDrainBound = absl::Minutes(1);
 constexpr absl::Duration kTasksStopBound = absl::Seconds(5);  // as in worker_server.cc
 constexpr int64_t kBudgetBytes = int64_t{64} << 20;  // of a worker; the same on every machine
 
-worker::WorkerContextOptions ContextOptions(control::DispatcherStub& stub,
-                                            const Scenario& scenario) {
-  return {.permits = scenario.permits,
+worker::WorkerContextOptions ContextOptions(control::DispatcherStub& stub, World& world) {
+  return {.permits = world.scenario.permits,
           .budget_bytes = kBudgetBytes,
           .ram_budget_bytes = kBudgetBytes,
           .buffer_budget_bytes = kBudgetBytes,
-          .window_bytes = scenario.window_bytes,
+          .window_bytes = world.scenario.window_bytes,
+          .files = &world.storage,
           .fetch =
               [&stub](std::string_view id, uint64_t edition) {
                 return stub.GetDataset(id, edition, control::CallOptions());
@@ -58,7 +58,7 @@ absl::Status Worker::Main(Life& life) {
   const Scenario& scenario = world().scenario;
   ASSIGN_OR_RETURN(const std::unique_ptr<control::DispatcherStub> stub,
                    control::DispatcherStub::Make(kService));
-  auto context = std::make_shared<worker::WorkerContext>(ContextOptions(*stub, scenario));
+  auto context = std::make_shared<worker::WorkerContext>(ContextOptions(*stub, world()));
   auto tasks = std::make_shared<worker::Tasks>(context);
   ASSIGN_OR_RETURN(transfer::Transport * transport, transfer::FindTransport("sim"));
   ASSIGN_OR_RETURN(

@@ -19,7 +19,9 @@
 #include "tools/simulator/engine/process.h"
 #include "tools/simulator/engine/scheduler.h"
 #include "tools/simulator/scenario.h"
+#include "tools/simulator/service/dataset.h"
 #include "tools/simulator/world/network.h"
+#include "tools/simulator/world/storage.h"
 
 namespace penstock::simulator {
 
@@ -38,8 +40,10 @@ struct World {
         jobs(JobsOf(its_scenario)),
         seed(its_seed),
         start(its_scheduler.now()),
+        storage(its_scheduler),
         director(its_scheduler.NewProcess("director", "director")) {
     network.observer = &coverage;
+    for (const JobPlan& job : jobs) StoreFiles(job, storage);
     shadow.Watch([this](const std::string& record) { coverage.OnRecord(record); });
   }
 
@@ -74,6 +78,7 @@ struct World {
   const std::vector<JobPlan> jobs;
   const uint64_t seed;
   const absl::Time start;
+  Storage storage;                          // has the files of the datasets
   const std::shared_ptr<Process> director;  // starts the others, and does the faults
   Coverage coverage;
   Shadow shadow;
