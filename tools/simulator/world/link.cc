@@ -262,7 +262,7 @@ void Link::ForgetIfOver() {
   for (const End& end : ends_) {
     if (!end.over || end.events != nullptr) return;
   }
-  network_.links_.erase(number_);
+  network_.Forget(number_, *ends_[kClient].process, ends_[kServer].process.get());
 }
 
 }  // namespace penstock::simulator

@@ -54,7 +54,9 @@ std::unique_ptr<Connection> Network::Connect(const std::string& address,
     link->Abandon();
     return connection;
   }
-  links_.emplace(last_number_, link);
+  const uint64_t number = last_number_;
+  links_.emplace(number, link);
+  NoteEnd(number, *process);
   const Listener* listener = Find(address);
   const std::string& here = process->host();
   const std::string there =
@@ -64,6 +66,7 @@ std::unique_ptr<Connection> Network::Connect(const std::string& address,
   } else if (listener == nullptr) {
     link->Refuse();
   } else {
+    NoteEnd(number, *listener->process);
     link->Reach(address, listener->number, listener->process);
   }
   return connection;
@@ -81,7 +84,10 @@ void Network::Break(const std::string& a, const std::string& b) {
 void Network::OnKilled(const Process& process) {
   std::erase_if(listeners_,
                 [&](const auto& each) { return each.second.process.get() == &process; });
-  for (const auto& [number, link] : links_) link->OnKilled(process);
+  for (auto end = ends_.lower_bound({process.number(), 0});
+       end != ends_.end() && end->first == process.number(); ++end) {
+    links_.at(end->second)->OnKilled(process);
+  }
 }
 
 bool Network::Refuses(const std::string& address) const {
@@ -94,7 +100,18 @@ const Network::Listener* Network::Find(const std::string& address) const {
   return &found->second;
 }
 
+void Network::NoteEnd(uint64_t link, const Process& process) {
+  ends_.emplace(process.number(), link);
+}
+
+void Network::Forget(uint64_t link, const Process& client, const Process* server) {
+  ends_.erase({client.number(), link});
+  if (server != nullptr) ends_.erase({server->number(), link});
+  links_.erase(link);
+}
+
 bool Network::IsCut(const std::string& from, const std::string& to) const {
+  if (cuts_.empty()) return false;
   const auto found = cuts_.find({from, to});
   return found != cuts_.end() && scheduler_.now() < found->second;
 }

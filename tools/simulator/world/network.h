@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -106,11 +107,15 @@ class Network {
   // Returns whether everything that is now sent from one host to another is lost.
   bool IsCut(const std::string& from, const std::string& to) const;
   absl::Duration DrawDelay();
+  // The link has an end at `process`; the link is over, and had its ends at the two processes.
+  void NoteEnd(uint64_t link, const Process& process);
+  void Forget(uint64_t link, const Process& client, const Process* server);
 
   Scheduler& scheduler_;
   uint64_t last_number_ = 0;                   // of listeners and links
   std::map<std::string, Listener> listeners_;  // by address
   std::map<uint64_t, std::shared_ptr<Link>> links_;
+  std::set<std::pair<uint64_t, uint64_t>> ends_;  // numbers of a process and of a link of it
   std::map<std::pair<std::string, std::string>, absl::Time> cuts_;  // until when, by hosts
 };
 
