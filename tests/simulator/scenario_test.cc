@@ -101,13 +101,14 @@ dataset range 99
 job shared
 job shared trainers=3 step=30ms
 job static mode=data elements=7 repetitions=2 ack=on_delivery
-job alone unnamed read=fair
+job alone unnamed read=fair permits=40
 job ranks read=rounds trainers=4
 job ordered read=order trainers=1
+job many copies=3 elements=6
 )");
   ASSERT_TRUE(scenario.ok()) << scenario.status();
   const std::vector<JobPlan> jobs = JobsOf(*scenario);
-  ASSERT_EQ(jobs.size(), 5u);
+  ASSERT_EQ(jobs.size(), 8u);
   EXPECT_EQ(jobs[0].name, "shared");
   EXPECT_EQ(jobs[0].ack, AckMode::kOnCommit);
   EXPECT_EQ(jobs[0].elements, 99);
@@ -121,8 +122,12 @@ job ordered read=order trainers=1
   EXPECT_EQ(jobs[1].ack, AckMode::kOnDelivery);
   EXPECT_FALSE(jobs[2].named);
   EXPECT_EQ(jobs[2].reading, Reading::kFair);
+  EXPECT_EQ(jobs[2].permits, 40);
   EXPECT_TRUE(jobs[3].has_consumers());
   EXPECT_FALSE(jobs[4].has_consumers());
+  EXPECT_EQ(jobs[5].name, "many1");
+  EXPECT_EQ(jobs[7].name, "many3");
+  EXPECT_EQ(jobs[7].elements, 6);
 }
 
 TEST(Scenario, HasOneJobIfNoneIsNamed) {

@@ -25,13 +25,23 @@
 namespace penstock::simulator {
 namespace {
 
+// Each has some ten fibers, and Linux limits how many stacks have guard pages (scheduler.h).
+constexpr int kMostProcessesWithGuardPages = 1000;
 constexpr absl::Duration kReadPoll = absl::Milliseconds(100);
 // More than a cluster takes to end after its time is over.
 constexpr absl::Duration kTimeToEnd = absl::Minutes(30);
 
+int NumProcesses(const Scenario& scenario) {
+  int processes = scenario.workers;
+  for (const JobPlan& job : JobsOf(scenario)) processes += job.trainers();
+  return processes;
+}
+
 struct Run {
   Run(const Scenario& scenario, uint64_t seed, Trace& trace)
-      : scheduler({.seed = seed}, trace),
+      : scheduler(
+            {.seed = seed, .guard_pages = NumProcesses(scenario) <= kMostProcessesWithGuardPages},
+            trace),
         network(scheduler),
         transport(scheduler, network),
         scheme(network, [this](ClientId client) { world.OnHello(client); }),

@@ -47,11 +47,12 @@ Options OptionsOfJob(JobPlan& job) {
                         {"read", To(job.reading, ParseReading)},
                         {"ack", To(job.ack, ParseAckMode)},
                         {"elements", ToCount(job.elements)},
-                         {"shuffle", ToCount(job.shuffle)},
-                         {"repeat", ToCount(job.repeat)},
-                         {"repetitions", ToCount(job.repetitions)},
-                         {"weight", ToCount(job.share.weight)},
-                         {"priority", ToCount(job.share.priority)}});
+                        {"shuffle", ToCount(job.shuffle)},
+                        {"repeat", ToCount(job.repeat)},
+                        {"repetitions", ToCount(job.repetitions)},
+                        {"permits", ToCount(job.permits)},
+                        {"weight", ToCount(job.share.weight)},
+                        {"priority", ToCount(job.share.priority)}});
   return options;
 }
 
@@ -101,12 +102,20 @@ absl::Status AddJob(Words& words, Scenario& scenario) {
     same->groups.push_back(group);
     return SetOptions(words, OptionsOfGroup(same->groups.back()));
   }
-  JobPlan& job = scenario.jobs.emplace_back(JobPlan{{scenario}});
+  JobPlan job{{scenario}};
   job.name = name;
   job.named = !words.TakeIf("unnamed");
   job.ack = scenario.ack;
   job.groups = {group};
-  return SetOptions(words, OptionsOfJob(job));
+  int64_t copies = 1;
+  Options options = OptionsOfJob(job);
+  options.emplace("copies", ToCount(copies));
+  RETURN_IF_ERROR(SetOptions(words, options));
+  for (int64_t copy = 1; copy <= copies; ++copy) {
+    scenario.jobs.push_back(job);
+    if (copies > 1) scenario.jobs.back().name = absl::StrCat(name, copy);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateJobs(const Scenario& scenario) {

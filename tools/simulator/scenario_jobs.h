@@ -9,8 +9,9 @@
 namespace penstock::simulator {
 
 // Parses the rest of a statement `job`. A new job takes the values that `trainers` and `dataset`
-// have above it. A further statement of the same name adds trainers, and may only say how many
-// there are and how fast they read.
+// have above it. With `copies`, there are several such jobs, with numbers in their names. A further
+// statement of the same name adds trainers, and may only say how many there are and how fast they
+// read.
 absl::Status AddJob(Words& words, Scenario& scenario);
 
 // InvalidArgument if a job has options that exclude each other.

@@ -2,7 +2,6 @@
 #include "tools/simulator/check/jobs.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -52,14 +51,16 @@ History PartOf(const History& history, HasKey has) {
   return part;
 }
 
-// Returns what all histories have of one iteration. A trainer that was told its end and died later
+using HistoryList = std::vector<const History*>;
+
+// Returns what the histories have of one iteration. A trainer that was told its end and died later
 // has two histories: what it got, and that it was told the end.
-Histories PartsOf(const Histories& histories, const Shadow& shadow, IterationId id,
+Histories PartsOf(const HistoryList& histories, const Shadow& shadow, IterationId id,
                   const CommittedIteration& iteration) {
   Histories parts;
-  for (const History& history : histories) {
-    History part = PartOf(history, [id](const ElementKey& key) { return key.iteration == id; });
-    const std::optional<absl::Duration> told = ToldEnd(history, shadow, iteration.repetition);
+  for (const History* const history : histories) {
+    History part = PartOf(*history, [id](const ElementKey& key) { return key.iteration == id; });
+    const std::optional<absl::Duration> told = ToldEnd(*history, shadow, iteration.repetition);
     if (!part.gone.has_value()) part.ended = told;
     if (part.gone.has_value() && told.has_value()) {
       History& only_told = parts.emplace_back();
@@ -78,27 +79,44 @@ class JobChecker {
         plan_(run.jobs[job]),
         expected_{plan_.elements, run.value, 0, plan_.repeat},
         findings_(findings) {
-    std::copy_if(run.histories.begin(), run.histories.end(), std::back_inserter(histories_),
-                 [job](const History& history) { return history.job == job; });
+    for (const History& history : run.histories) {
+      if (history.job == job) histories_.push_back(&history);
+    }
   }
 
   void Check() {
-    if (plan_.reading == Reading::kCache) return Add(CheckCache(histories_, expected_, run_.calm));
+    if (plan_.reading == Reading::kCache) return Add(CheckCache(Copies(), expected_, run_.calm));
     if (plan_.reading == Reading::kRounds) {
-      return Add(CheckRounds(histories_, plan_.trainers(), expected_), "");
+      return Add(CheckRounds(Copies(), plan_.trainers(), expected_), "");
     }
-    std::set<IterationId> iterations;
-    for (const History& history : histories_) {
-      for (const std::vector<Got>* list : {&history.undone, &history.got}) {
-        for (const Got& got : *list) iterations.insert(got.key.iteration);
-      }
-    }
-    if (plan_.named) CheckPasses(iterations);
-    for (const IterationId id : iterations) CheckIteration(id);
-    for (const History& history : histories_) CheckAllPasses(history);
+    const Readers readers = ReadersOfIterations();
+    if (plan_.named) CheckPasses(readers);
+    for (const auto& [id, its] : readers) CheckIteration(id, plan_.named ? histories_ : its);
+    for (const History* const history : histories_) CheckAllPasses(*history);
   }
 
  private:
+  using Readers = std::map<IterationId, HistoryList>;  // which got elements of it
+
+  Histories Copies() const {
+    Histories copies;
+    for (const History* const history : histories_) copies.push_back(*history);
+    return copies;
+  }
+
+  Readers ReadersOfIterations() const {
+    Readers readers;
+    for (const History* const history : histories_) {
+      for (const std::vector<Got>* list : {&history->undone, &history->got}) {
+        for (const Got& got : *list) {
+          HistoryList& its = readers[got.key.iteration];
+          if (its.empty() || its.back() != history) its.push_back(history);
+        }
+      }
+    }
+    return readers;
+  }
+
   void Add(const std::vector<std::string>& violations, const std::string& where = "") {
     for (const std::string& violation : violations) {
       findings_.violations.push_back(absl::StrCat(violation, where));
@@ -111,9 +129,9 @@ class JobChecker {
   }
 
   // All trainers of a named job read the same iterations, one for each pass.
-  void CheckPasses(const std::set<IterationId>& iterations) {
+  void CheckPasses(const Readers& readers) {
     std::map<int64_t, IterationId> by_repetition;
-    for (const IterationId id : iterations) {
+    for (const auto& [id, its] : readers) {
       const auto found = run_.shadow.iterations().find(id);
       if (found == run_.shadow.iterations().end()) continue;  // CheckExactlyOnce() reports it
       const auto [at, is_new] = by_repetition.emplace(found->second.repetition, id);
@@ -138,14 +156,15 @@ class JobChecker {
                       plan_.repetitions)});
   }
 
-  void CheckIteration(IterationId id) {
+  // `readers`: those whose histories count.
+  void CheckIteration(IterationId id, const HistoryList& readers) {
     const auto found = run_.shadow.iterations().find(id);
     if (found == run_.shadow.iterations().end()) {
       return Add({absl::StrCat("unknown: trainers got elements of ", ToString(id),
                                ", of which the journal has no record")});
     }
     const CommittedIteration& iteration = found->second;
-    Histories parts = PartsOf(histories_, run_.shadow, id, iteration);
+    Histories parts = PartsOf(readers, run_.shadow, id, iteration);
     if (!plan_.named) {
       std::erase_if(parts, [](const History& part) { return part.got.empty(); });
     }
@@ -200,7 +219,7 @@ class JobChecker {
   const JobsToCheck& run_;
   const JobPlan& plan_;
   const ExpectedElements expected_;
-  Histories histories_;  // of the job
+  HistoryList histories_;  // of the job
   Findings& findings_;
 };
 

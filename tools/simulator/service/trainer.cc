@@ -73,6 +73,7 @@ Dataset Trainer::MakeDataset() const {
   options.ack_mode = plan().ack;
   options.delivery = Delivery();
   options.share = plan().share;
+  options.quota.max_permits = plan().permits;
   options.timeout = kServiceTimeout;
   options.seed = world().seed;
   dataset = dataset.Distribute(options);
