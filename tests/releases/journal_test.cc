@@ -83,7 +83,7 @@ State StateOf(const std::string& release, Recovered& recovered) {
 TEST(ChangesOfReleases, HaveTheirFormats) {
   for (const auto& [name, change] : RecordedChanges()) {
     const bool of_second = name == "partition_assigned_for_some" || name == "audience_extended" ||
-                           name == "bookmark_of_fourth_marked";
+                           name == "bookmark_of_fourth_marked" || name == "job_with_share_created";
     EXPECT_EQ(FormatOf(change), of_second ? 2u : kFirstFormat) << name;
   }
   for (const std::string& release : RecordedReleases()) {

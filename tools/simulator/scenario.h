@@ -98,7 +98,7 @@ struct JobPlan : DatasetPlan {
   AckMode ack = AckMode::kOnDelivery;
   int64_t repetitions = 1;  // passes
   JobShare share;
-  int64_t permits = 0;      // partitions that run at once, at most; 0: no limit
+  int64_t permits = 0;  // partitions that run at once, at most; 0: no limit
   std::vector<TrainerGroup> groups;
 
   int trainers() const;  // of all groups
