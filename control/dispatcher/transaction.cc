@@ -107,7 +107,7 @@ void Transaction::TakeSnapshot() {
   if (!shared_.snapshots.under_way()) {
     if (!SnapshotIsDue(shared_.since_snapshot, shared_.options.per_snapshot)) return;
     shared_.since_snapshot = {};
-    shared_.snapshots.BeginSnapshot(shared_.sequence);
+    shared_.snapshots.BeginSnapshot(shared_.state, shared_.sequence);
   }
   absl::StatusOr<std::optional<SnapshotTaker::Taken>> taken =
       shared_.snapshots.Continue(shared_.state, shared_.options.snapshot_bytes_at_once);

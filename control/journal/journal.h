@@ -2,7 +2,8 @@
 // Stores the dispatcher's changes so that they outlive the dispatcher: numbered records of bytes
 // and, from time to time, a snapshot that replaces all records up to a certain one. changes_proto.h
 // defines the bytes, and docs/journal.md describes the files. A snapshot consists of pieces with
-// keys. After the first snapshot of a process, a snapshot names only the pieces that have changed.
+// keys. After the first snapshot of a process, a snapshot names only the pieces that have changed,
+// unless the journal is in a format before kPiecesFormat (control/state/format.h).
 //
 // Append returns at once. One writer makes all waiting records durable together (group commit). A
 // journal that cannot write fails for good: status() returns the reason, and no further record
@@ -35,6 +36,9 @@ struct SnapshotChanges {
   // order of their keys, compared as bytes.
   std::map<std::string, std::optional<std::string>> pieces;
   bool whole = false;  // all pieces that are not in `pieces` are removed
+  // The release before must be able to read the snapshot, so its pieces are joined before they are
+  // stored (joined_pieces.h). REQUIRES: whole.
+  bool joined = false;
 };
 
 // Adds the later `changes` to `to`, as if both had been made at once.

@@ -16,6 +16,20 @@
 namespace penstock::control {
 namespace {
 
+// Each also sets the version that the table belongs to.
+static_assert(kJoinedVersion == 3 && kJournalVersion == 4, "the numbers below");
+constexpr char kMakeJoined[] =
+    "CREATE TABLE snapshot (sequence INTEGER NOT NULL, piece INTEGER NOT NULL,"
+    " checksum INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sequence, piece));"
+    "PRAGMA user_version = 3;";
+constexpr char kMakePieces[] =
+    "CREATE TABLE pieces (key BLOB NOT NULL PRIMARY KEY, checksum INTEGER NOT NULL,"
+    " bytes BLOB NOT NULL);"
+    "CREATE TABLE taken (sequence INTEGER NOT NULL, pieces INTEGER NOT NULL);"
+    "PRAGMA user_version = 4;";
+constexpr char kDropAll[] =
+    "DROP TABLE IF EXISTS pieces; DROP TABLE IF EXISTS taken; DROP TABLE IF EXISTS snapshot;";
+
 std::string Blob(sqlite3_stmt* statement, int column) {
   const void* const bytes = sqlite3_column_blob(statement, column);
   return std::string(static_cast<const char*>(bytes),
@@ -117,23 +131,20 @@ absl::StatusOr<SnapshotDb> SnapshotDb::Open(const std::string& path) {
         "journal ", path, " has version ", version, ", but this release reads versions up to ",
         kJournalVersion, "; start the newer release that wrote it"));
   }
-  static_assert(kJournalVersion == 4, "the number below");
-  if (version == kJournalVersion) return db;
+  if (version >= kJoinedVersion) return db;
   RETURN_IF_ERROR(db.Run("BEGIN EXCLUSIVE;"));
+  if (version == 0) RETURN_IF_ERROR(db.Run(kMakeJoined));
   if (version == 1) {
+    RETURN_IF_ERROR(db.Run("ALTER TABLE snapshot RENAME TO whole;"));
+    RETURN_IF_ERROR(db.Run(kMakeJoined));
     RETURN_IF_ERROR(
-        db.Run("ALTER TABLE snapshot RENAME TO whole;"
-               "CREATE TABLE snapshot (sequence INTEGER NOT NULL, piece INTEGER NOT NULL,"
-               " checksum INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (sequence, piece));"
-               "INSERT INTO snapshot SELECT sequence, 0, checksum, bytes FROM whole;"
+        db.Run("INSERT INTO snapshot SELECT sequence, 0, checksum, bytes FROM whole;"
                "DROP TABLE whole;"));
   }
-  // The table `snapshot` of versions 2 and 3 stays until the first snapshot of this version.
-  RETURN_IF_ERROR(
-      db.Run("CREATE TABLE pieces (key BLOB NOT NULL PRIMARY KEY, checksum INTEGER NOT NULL,"
-             " bytes BLOB NOT NULL);"
-             "CREATE TABLE taken (sequence INTEGER NOT NULL, pieces INTEGER NOT NULL);"
-             "PRAGMA user_version = 4; COMMIT;"));
+  // Version 3 has the table of version 2, but a release before version 3 would ignore the past
+  // iterations in it.
+  if (version == 2) RETURN_IF_ERROR(db.Run("PRAGMA user_version = 3;"));
+  RETURN_IF_ERROR(db.Run("COMMIT;"));
   return db;
 }
 
@@ -143,10 +154,7 @@ absl::Status SnapshotDb::Damaged(const std::string& piece, uint64_t sequence) co
                                           " is damaged; restore the file from a copy"));
 }
 
-absl::StatusOr<SnapshotDb::Snapshot> SnapshotDb::ReadNumbered() {
-  ASSIGN_OR_RETURN(const int64_t exists,
-                   Number("SELECT count(*) FROM sqlite_master WHERE name = 'snapshot'"));
-  if (exists == 0) return Snapshot();
+absl::StatusOr<SnapshotDb::Snapshot> SnapshotDb::ReadJoined() {
   ASSIGN_OR_RETURN(Statement statement,
                    Prepare("SELECT sequence, piece, checksum, bytes FROM snapshot"
                            " ORDER BY sequence, piece"));
@@ -167,8 +175,8 @@ absl::StatusOr<SnapshotDb::Snapshot> SnapshotDb::ReadNumbered() {
 }
 
 absl::StatusOr<SnapshotDb::Snapshot> SnapshotDb::Read() {
-  ASSIGN_OR_RETURN(const int64_t taken, Number("SELECT count(*) FROM taken"));
-  if (taken == 0) return ReadNumbered();
+  ASSIGN_OR_RETURN(const int64_t version, Number("PRAGMA user_version"));
+  if (version < kJournalVersion) return ReadJoined();
   Snapshot snapshot;
   ASSIGN_OR_RETURN(const int64_t sequence, Number("SELECT sequence FROM taken"));
   ASSIGN_OR_RETURN(const int64_t pieces, Number("SELECT pieces FROM taken"));
@@ -207,16 +215,42 @@ absl::Status SnapshotDb::Change(const SnapshotChanges& changes) {
   return absl::OkStatus();
 }
 
+absl::Status SnapshotDb::WritePieces(uint64_t sequence, const SnapshotChanges& changes) {
+  if (changes.whole) {
+    RETURN_IF_ERROR(Run(kDropAll));
+    RETURN_IF_ERROR(Run(kMakePieces));
+  }
+  RETURN_IF_ERROR(Change(changes));
+  return Run(absl::StrCat("DELETE FROM taken;"
+                          "INSERT INTO taken SELECT ",
+                          sequence, ", count(*) FROM pieces;")
+                 .c_str());
+}
+
+absl::Status SnapshotDb::WriteJoined(uint64_t sequence, const SnapshotChanges& changes) {
+  RETURN_IF_ERROR(Run(kDropAll));
+  RETURN_IF_ERROR(Run(kMakeJoined));
+  ASSIGN_OR_RETURN(Statement put, Prepare("INSERT INTO snapshot VALUES (?, ?, ?, ?)"));
+  int64_t number = 0;
+  for (const auto& [key, bytes] : changes.pieces) {
+    sqlite3_stmt* const statement = put.get();
+    int code = sqlite3_bind_int64(statement, 1, static_cast<int64_t>(sequence));
+    if (code == SQLITE_OK) code = sqlite3_bind_int64(statement, 2, number++);
+    if (code == SQLITE_OK)
+      code = sqlite3_bind_int64(statement, 3, Checksum(bytes->data(), bytes->size()));
+    if (code == SQLITE_OK)
+      code = sqlite3_bind_blob64(statement, 4, bytes->data(), bytes->size(), SQLITE_STATIC);
+    if (code == SQLITE_OK) code = sqlite3_step(statement);
+    if (code == SQLITE_DONE) code = sqlite3_reset(statement);
+    if (code != SQLITE_OK) return Error(code);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SnapshotDb::Write(uint64_t sequence, const SnapshotChanges& changes) {
-  absl::Status written = Run("BEGIN EXCLUSIVE; DELETE FROM taken;");
-  if (written.ok() && changes.whole) {
-    written = Run("DELETE FROM pieces; DROP TABLE IF EXISTS snapshot;");
-  }
-  if (written.ok()) written = Change(changes);
-  if (written.ok()) {
-    written =
-        Run(absl::StrCat("INSERT INTO taken SELECT ", sequence, ", count(*) FROM pieces;").c_str());
-  }
+  absl::Status written = Run("BEGIN EXCLUSIVE;");
+  if (written.ok())
+    written = changes.joined ? WriteJoined(sequence, changes) : WritePieces(sequence, changes);
   if (written.ok()) written = Run("COMMIT");
   if (!written.ok()) Run("ROLLBACK").IgnoreError();  // the first error is the one to report
   return written;

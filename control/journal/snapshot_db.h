@@ -17,13 +17,16 @@ struct sqlite3_stmt;
 
 namespace penstock::control {
 
-inline constexpr int kJournalVersion = 4;
+// The versions of the file that this release writes; it also reads older ones. docs/journal.md
+// lists which format of the journal has which version.
+inline constexpr int kJoinedVersion = 3;   // joined pieces: SnapshotChanges::joined
+inline constexpr int kJournalVersion = 4;  // pieces with keys
 
 class SnapshotDb final : public SnapshotStore {
  public:
-  // Opens the file; makes it if it is missing, and upgrades it if an older release wrote it. The
-  // returned object holds the file's lock until it is destroyed. Has the errors of
-  // OpenSqliteJournal.
+  // Opens the file; makes it if it is missing, and upgrades it to kJoinedVersion if it is older.
+  // The first snapshot in pieces with keys upgrades it to kJournalVersion. The returned object
+  // holds the file's lock until it is destroyed. Has the errors of OpenSqliteJournal.
   static absl::StatusOr<SnapshotDb> Open(const std::string& path);
 
   absl::StatusOr<Snapshot> Read() override;
@@ -44,8 +47,9 @@ class SnapshotDb final : public SnapshotStore {
   absl::Status Run(const char* sql);
   absl::StatusOr<Statement> Prepare(const char* sql);
   absl::Status Change(const SnapshotChanges& changes);
-  // Returns the snapshot that a release before version 4 wrote.
-  absl::StatusOr<Snapshot> ReadNumbered();
+  absl::Status WritePieces(uint64_t sequence, const SnapshotChanges& changes);
+  absl::Status WriteJoined(uint64_t sequence, const SnapshotChanges& changes);
+  absl::StatusOr<Snapshot> ReadJoined();
   absl::Status Damaged(const std::string& piece, uint64_t sequence) const;
   absl::StatusOr<int64_t> Number(const char* sql);
   absl::Status Error(int code) const;

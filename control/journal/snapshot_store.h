@@ -25,8 +25,9 @@ class SnapshotStore {
   // Returns the newest snapshot. DataLoss if it is damaged.
   virtual absl::StatusOr<Snapshot> Read() = 0;
   // Makes `changes` durably, completely or not at all. The snapshot is then that of `sequence`. The
-  // first call after Read() must be whole. ResourceExhausted if the disk is full or no file
-  // descriptor is left; the store can then be used again.
+  // first call after Read() must be whole, and so must the call after `changes` that are joined.
+  // ResourceExhausted if the disk is full or no file descriptor is left; the store can then be used
+  // again.
   virtual absl::Status Write(uint64_t sequence, const SnapshotChanges& changes) = 0;
   // Returns an error if the file that the last Write() made or changed has been deleted or
   // replaced, because the snapshot would be lost.

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "control/state/format.h"
 #include "penstock/check.h"
 
 namespace penstock::control {
@@ -24,17 +25,22 @@ void SnapshotTaker::BeforeChange(const State& state, const Change& change) {
   });
 }
 
-void SnapshotTaker::BeginSnapshot(uint64_t sequence) {
+void SnapshotTaker::BeginSnapshot(const State& state, uint64_t sequence) {
   PENSTOCK_CHECK(!under_way_);
   under_way_ = true;
   due_.swap(changed_);
-  taken_ = {.sequence = sequence, .changes = {.whole = first_}};
+  taken_ = {.sequence = sequence,
+            .changes = {.whole = next_is_whole_, .joined = state.format < kPiecesFormat}};
 }
 
 size_t SnapshotTaker::Encode(const State& state, std::set<PieceKey>::const_iterator piece) {
   absl::StatusOr<std::optional<std::string>> bytes = EncodePiece(state, *piece, most_piece_bytes_);
   refused_.Update(bytes.status());
   size_t size = 0;
+  if (bytes.ok() && !bytes->has_value() && taken_.changes.whole) {
+    due_.erase(piece);  // a whole snapshot does not name what is not there
+    return size;
+  }
   if (bytes.ok()) {
     size = bytes->has_value() ? (*bytes)->size() : 0;
     taken_.changes.pieces[ToBytes(*piece)] = *std::move(bytes);
@@ -51,7 +57,12 @@ absl::StatusOr<std::optional<SnapshotTaker::Taken>> SnapshotTaker::Continue(cons
     encoded += kPieceOverhead + Encode(state, due_.begin());
   if (!refused_.ok()) return GiveUp();
   if (!due_.empty()) return std::nullopt;
-  under_way_ = first_ = false;
+  under_way_ = false;
+  next_is_whole_ = taken_.changes.joined;
+  if (next_is_whole_) {
+    encoded_.merge(changed_);  // takes few keys out of `changed_`
+    changed_.swap(encoded_);
+  }
   encoded_.clear();
   return std::exchange(taken_, {});
 }

@@ -32,7 +32,8 @@ class SnapshotTaker {
   explicit SnapshotTaker(size_t most_piece_bytes = kMostSnapshotPieceBytes)
       : most_piece_bytes_(most_piece_bytes) {}
 
-  // Called once, before the first change. The first snapshot is whole.
+  // Called once, before the first change. The first snapshot is whole. If it is taken before
+  // kPiecesFormat is finalised, the next one is whole too, and so on.
   void Begin(const State& state);
   // Must be called before each change of the state.
   void BeforeChange(const State& state, const Change& change);
@@ -40,7 +41,7 @@ class SnapshotTaker {
   bool under_way() const { return under_way_; }
   // Begins a snapshot of the state as it is now, after record `sequence`.
   // REQUIRES: !under_way().
-  void BeginSnapshot(uint64_t sequence);
+  void BeginSnapshot(const State& state, uint64_t sequence);
   // Encodes further pieces, until they have about `bytes`. Returns the snapshot once it has all its
   // pieces; it is then no longer under way. ResourceExhausted, which names the object, if a piece
   // is too large; the snapshot is given up, and the next one has its changes.
@@ -53,8 +54,8 @@ class SnapshotTaker {
   absl::Status GiveUp();
 
   size_t most_piece_bytes_;     // constant
-  std::set<PieceKey> changed_;  // since the last snapshot began
-  bool first_ = true;           // no snapshot has been taken yet
+  std::set<PieceKey> changed_;  // since the last snapshot began; all, if the next one is whole
+  bool next_is_whole_ = true;   // the next snapshot names all pieces
   // Of the snapshot that is under way:
   bool under_way_ = false;
   std::set<PieceKey> due_;      // not encoded yet, and unchanged since the snapshot began

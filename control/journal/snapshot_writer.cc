@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "control/journal/joined_pieces.h"
 #include "control/observe/event_log.h"
 #include "control/observe/metrics.h"
 #include "include/status_macros.h"
@@ -76,9 +77,12 @@ void SnapshotWriter::Run() {
 }
 
 bool SnapshotWriter::WriteOne(uint64_t sequence, SnapshotChanges changes) {
-  if (absl::Status written = store_->Write(sequence, changes); !written.ok()) {
+  absl::Status written = changes.joined ? JoinPieces(changes) : absl::OkStatus();
+  if (written.ok()) written = store_->Write(sequence, changes);
+  if (!written.ok()) {
     ReportFailedSnapshot(Annotate(written, "while writing a snapshot"));
     if (!absl::IsResourceExhausted(written)) return false;
+    if (changes.joined) return true;  // the next snapshot is whole too
     MutexLock lock(mu_);
     Merge(std::exchange(waiting_, std::move(changes)), waiting_);
     return true;

@@ -20,6 +20,8 @@ namespace penstock::control {
 
 // Any thread may call any method. If several snapshots wait, they are written as one.
 //
+// Pieces that must be joined (SnapshotChanges::joined) are joined on the writer's thread.
+//
 // A snapshot that cannot be written is reported (ReportFailedSnapshot), and its changes are made
 // with the next one. An error other than ResourceExhausted may mean that the store has lost what it
 // was given, so the store is not written to again by this process. The logs then stay.

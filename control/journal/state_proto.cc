@@ -10,6 +10,7 @@
 #include "control/journal/changes_proto.h"
 #include "control/journal/records_proto.h"
 #include "control/journal/state_pieces.h"
+#include "control/state/format.h"
 #include "google/protobuf/arena.h"
 #include "include/status_macros.h"
 
@@ -317,7 +318,7 @@ absl::StatusOr<std::optional<std::string>> EncodePiece(const State& state, const
 }
 
 absl::StatusOr<SnapshotChanges> EncodeSnapshot(const State& state) {
-  SnapshotChanges changes{.whole = true};
+  SnapshotChanges changes{.whole = true, .joined = state.format < kPiecesFormat};
   absl::Status encoded;
   ForEachPiece(state, [&](const PieceKey& key) {
     absl::StatusOr<std::optional<std::string>> piece = EncodePiece(state, key);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The formats of a journal. A format is the set of kinds of changes, and of their fields, that a
-// journal may contain. A release knows all formats up to kNewestFormat.
+// journal may contain, and the way in which its snapshots are stored (kPiecesFormat). A release
+// knows all formats up to kNewestFormat.
 //
 // A journal is in the format that was finalised for it. A dispatcher writes nothing newer, so the
 // releases that know this format can still read the journal: an upgrade can be undone until its
@@ -23,6 +24,9 @@ inline constexpr uint32_t kAudiencesFormat = 2;
 inline constexpr uint32_t kBookmarkVersionsFormat = 2;
 // Weights and priorities of jobs.
 inline constexpr uint32_t kSharesFormat = 2;
+// Snapshots by piece. In an older format, each snapshot is whole, and its pieces are joined
+// (control/journal/joined_pieces.h).
+inline constexpr uint32_t kPiecesFormat = 2;
 
 inline constexpr uint32_t kNewestFormat = 2;
 

@@ -15,13 +15,18 @@
 #include <fstream>
 #include <mutex>
 #include <semaphore>
+#include <set>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "control/env/disk.h"
+#include "control/journal/changes_proto.h"
 #include "control/journal/log_format.h"
 #include "control/journal/snapshot_db.h"
 #include "control/observe/event_log.h"
 #include "control/observe/metrics.h"
+#include "control/state/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/eventually.h"
@@ -535,6 +540,57 @@ TEST_F(SqliteJournalTest, GoesOnFromTheSnapshotOfVersion3) {
 }
 
 // --- Pieces --------------------------------------------------------------------------
+
+// Returns the file's version, and the names of its tables.
+std::pair<int, std::set<std::string>> LayoutOf(const std::string& path) {
+  sqlite3* db = nullptr;
+  EXPECT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  std::pair<int, std::set<std::string>> layout;
+  const auto set_version = [](void* to, int, char** values, char**) {
+    return absl::SimpleAtoi(values[0], static_cast<int*>(to)) ? 0 : 1;
+  };
+  const auto add_table = [](void* to, int, char** values, char**) {
+    static_cast<std::set<std::string>*>(to)->insert(values[0]);
+    return 0;
+  };
+  EXPECT_EQ(sqlite3_exec(db, "PRAGMA user_version", set_version, &layout.first, nullptr),
+            SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "SELECT name FROM sqlite_master WHERE type = 'table'", add_table,
+                         &layout.second, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  return layout;
+}
+
+TEST_F(SqliteJournalTest, TheFirstSnapshotInPiecesRaisesTheVersion) {
+  using Tables = std::set<std::string>;
+  const std::string path = folder_ + "/journal.db";
+  Reopen();
+  EXPECT_EQ(LayoutOf(path), std::pair(3, Tables{"snapshot"}));
+  State state;
+  const auto take = [&](uint64_t sequence) {
+    auto journal = OpenSqliteJournal(folder_);
+    ASSERT_TRUE(journal.ok());
+    ASSERT_TRUE((*journal)->Start([](absl::StatusOr<uint64_t>) {}).ok());
+    Fill(**journal, sequence, sequence);
+    (*journal)->Snapshot(sequence, EncodeSnapshot(state).value());
+  };
+  for (const uint64_t sequence : {1, 2}) {
+    ++state.next_job;
+    take(sequence);
+    EXPECT_EQ(LayoutOf(path), std::pair(3, Tables{"snapshot"}));
+    const Recovered recovered = Reopen();
+    EXPECT_EQ(recovered.snapshot_sequence, sequence);
+    EXPECT_EQ(recovered.snapshot.size(), 1u);
+    EXPECT_EQ(EncodeState(DecodeState(recovered.snapshot).value()), EncodeState(state));
+  }
+  state.format = kPiecesFormat;
+  take(3);
+  EXPECT_EQ(LayoutOf(path), std::pair(4, (Tables{"pieces", "taken"})));
+  const Recovered recovered = Reopen();
+  EXPECT_EQ(recovered.snapshot_sequence, 3u);
+  EXPECT_EQ(recovered.snapshot, EncodeState(state).value());
+}
 
 TEST_F(SqliteJournalTest, ASnapshotChangesOnlyThePiecesThatItNames) {
   {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
+#include "control/state/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/journal/each_change.h"
@@ -32,7 +33,7 @@ class SnapshotTakerTest : public ::testing::Test {
   }
   // Takes a whole snapshot or what has changed since the last one. Returns what it changed.
   SnapshotChanges Take() {
-    taker_.BeginSnapshot(++sequence_);
+    taker_.BeginSnapshot(state_, ++sequence_);
     return Finish();
   }
   SnapshotChanges Finish() {
@@ -68,7 +69,7 @@ class SnapshotTakerTest : public ::testing::Test {
   }
 
   static constexpr IterationId kIteration{1};
-  State state_;
+  State state_{.format = kNewestFormat};
   SnapshotTaker taker_;
   uint64_t sequence_ = 0;
   SnapshotChanges merged_;
@@ -88,12 +89,12 @@ TEST_F(SnapshotTakerTest, ASnapshotIsTheStateWithWhichItBegan) {
   const std::vector<Change> changes = OneOfEachChange();
   for (size_t begins = 0; begins < changes.size(); ++begins) {
     SCOPED_TRACE(absl::StrCat("before change ", begins));
-    state_ = {};
+    state_ = {.format = kNewestFormat};
     taker_ = SnapshotTaker();
     taker_.Begin(state_);
     for (size_t i = 0; i < begins; ++i) Apply(changes[i]);
     const std::vector<std::string> then = EncodeState(state_).value();
-    taker_.BeginSnapshot(++sequence_);
+    taker_.BeginSnapshot(state_, ++sequence_);
     for (size_t i = begins; i < changes.size(); ++i) Apply(changes[i]);
     EXPECT_TRUE(Finish().whole);
     EXPECT_EQ(Pieces(), then);
@@ -107,6 +108,32 @@ TEST_F(SnapshotTakerTest, ARecoveredStateIsTakenAsAWhole) {
   taker_.Begin(state_);
   EXPECT_TRUE(Take().whole);
   EXPECT_EQ(Pieces(), EncodeState(state_).value());
+}
+
+// The release before knows only whole snapshots.
+TEST_F(SnapshotTakerTest, EachSnapshotIsWholeUntilTheFormatIsFinalised) {
+  state_ = {};
+  taker_.Begin(state_);
+  const auto take = [&] {
+    merged_ = {};
+    const SnapshotChanges taken = Take();
+    EXPECT_TRUE(taken.whole);
+    EXPECT_EQ(Pieces(), EncodeState(state_).value());
+    EXPECT_EQ(Pieces().size(), taken.pieces.size()) << "it names what is not there";
+    return taken.joined;
+  };
+  for (const Change& change : OneOfEachChange()) {
+    Apply(change);
+    EXPECT_TRUE(take()) << "change " << change.index();
+  }
+  taker_.BeginSnapshot(state_, ++sequence_);
+  Apply(FormatFinalised{kPiecesFormat});
+  EXPECT_TRUE(Finish().joined) << "it began before";
+  EXPECT_FALSE(take());
+  const SnapshotChanges next = Take();
+  EXPECT_FALSE(next.joined);
+  EXPECT_FALSE(next.whole);
+  EXPECT_THAT(next.pieces, IsEmpty());
 }
 
 TEST_F(SnapshotTakerTest, OnlyChangedPiecesAreTaken) {
@@ -126,7 +153,7 @@ TEST_F(SnapshotTakerTest, OneStepTakesFewBytes) {
   taker_.Begin(state_);
   MakeIteration(1000);
   for (size_t p = 1; p <= 1000; ++p) AddBookmark(p, 1, 1000);
-  taker_.BeginSnapshot(1);
+  taker_.BeginSnapshot(state_, 1);
   int steps = 1;
   while (!taker_.Continue(state_, 100'000).value().has_value()) ++steps;
   EXPECT_GE(steps, 8);
@@ -151,7 +178,7 @@ TEST_F(SnapshotTakerTest, APieceThatIsTooLargeIsNamedAndTriedAgain) {
   taker_.Begin(state_);
   Apply(DatasetRegistered{
       std::make_shared<const DatasetRecord>(DatasetRecord{"big", std::string(6000, 'x'), {}})});
-  taker_.BeginSnapshot(1);
+  taker_.BeginSnapshot(state_, 1);
   const absl::Status refused = taker_.Continue(state_, 1'000'000).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.message(), HasSubstr("dataset/big takes 60"));
