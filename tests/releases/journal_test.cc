@@ -79,13 +79,7 @@ State StateOf(const std::string& release, Recovered& recovered) {
   return *std::move(state);
 }
 
-// The first format is the releases' that did not number formats.
-TEST(ChangesOfReleases, HaveTheirFormats) {
-  for (const auto& [name, change] : RecordedChanges()) {
-    const bool of_second = name == "partition_assigned_for_some" || name == "audience_extended" ||
-                           name == "bookmark_of_fourth_marked" || name == "job_with_share_created";
-    EXPECT_EQ(FormatOf(change), of_second ? 2u : kFirstFormat) << name;
-  }
+TEST(JournalsOfReleases, AreInTheFirstFormat) {
   for (const std::string& release : RecordedReleases()) {
     Recovered recovered;
     EXPECT_EQ(StateOf(release, recovered).format, kFirstFormat) << release;

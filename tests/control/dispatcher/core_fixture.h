@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -13,15 +14,18 @@
 
 #include "control/dispatcher/core.h"
 #include "control/journal/changes_proto.h"
+#include "control/journal/joined_pieces.h"
 #include "control/state/format.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/fixed_tokens.h"
 #include "tests/control/dispatcher/inbox.h"
+#include "tests/releases/first_format.h"
 
 namespace penstock::control {
 
 // A journal that makes each record durable at once and reads it back at once. Each snapshot must be
-// the state of its record.
+// the state of its record. Until another format is finalised, the release before must be able to
+// read each record and snapshot.
 class ReplayedJournal final : public Journal {
  public:
   // `before`: what the core finds when it opens the journal.
@@ -38,15 +42,27 @@ class ReplayedJournal final : public Journal {
       newest_ = std::max(newest_, FormatOf(change));
     });
     EXPECT_TRUE(applied.ok()) << applied << DescribeRecord(record);
+    if (recovered_.format == kFirstFormat) {
+      const absl::Status read = first_format::Read(record);
+      EXPECT_TRUE(read.ok()) << read << DescribeRecord(record);
+    }
     records_.emplace_back(sequence, std::move(record));
     if (durable_) durable_(sequence);
   }
   void Snapshot(uint64_t sequence, SnapshotChanges changes) override {
     Merge(std::move(changes), snapshot_);
+    if (snapshot_.joined) {
+      ASSERT_TRUE(JoinPieces(snapshot_).ok());
+    }
     std::vector<std::string> pieces;
     for (const auto& [key, piece] : snapshot_.pieces)
       if (piece.has_value()) pieces.push_back(*piece);
     State state = DecodeState(pieces).value();
+    EXPECT_EQ(snapshot_.joined, state.format == kFirstFormat);
+    if (snapshot_.joined) {
+      const absl::Status read = first_format::ReadSnapshot(pieces);
+      EXPECT_TRUE(read.ok()) << read;
+    }
     while (!records_.empty() && records_.front().first <= sequence) records_.pop_front();
     for (const auto& [number, record] : records_) EXPECT_TRUE(ApplyRecord(record, state).ok());
     const State as_recovered = DecodeState(EncodeState(recovered_).value()).value();
@@ -97,6 +113,8 @@ class CoreTest : public ::testing::Test {
     options.job_tokens = FixedTokens;
     options.port_refuses = [](const std::string&) { return false; };
     options.events = events_;
+    if (const char* format = std::getenv("PENSTOCK_TEST_FORMAT"))
+      options.new_format = static_cast<uint32_t>(std::atoi(format));
     options.per_snapshot.records = 50;
     options.snapshot_bytes_at_once = 500;  // a snapshot takes several transactions
     options.check_kept = [] { return true; };

@@ -123,8 +123,11 @@ class RandomPlacing : public Placing {
     if (seed % 3 == 0) options.quotas = Quotas({.partitions = 4});
     Start(std::move(options));
     const std::string dataset = Register(11, 20);
-    const JobShare share{.weight = 1 + static_cast<int64_t>(seed % 2),
-                         .priority = static_cast<int64_t>(seed / 2 % 2)};
+    JobShare share;
+    if (recovered_.format >= kSharesFormat) {
+      share = {.weight = 1 + static_cast<int64_t>(seed % 2),
+               .priority = static_cast<int64_t>(seed / 2 % 2)};
+    }
     jobs_ = {Job("dynamic", dataset, {.mode = ShardingPolicy::kDynamic, .share = share}),
              Job("whole", dataset, {.mode = ShardingPolicy::kOff}),
              Job("committed", dataset,
