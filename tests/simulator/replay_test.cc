@@ -4,14 +4,19 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "control/journal/changes_proto.h"
 #include "control/protocol/rules.h"
+#include "control/state/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/releases/first_format.h"
 #include "tools/simulator/environment.h"
 #include "tools/simulator/run.h"
 #include "tools/simulator/scenario.h"
@@ -36,8 +41,10 @@ const std::optional<uint64_t> kSeedsOfEach = [] {
   return seeds;
 }();
 
-Outcome RunOf(const Scenario& scenario, uint64_t seed) {
-  absl::StatusOr<Outcome> outcome = RunScenario(scenario, seed);
+Outcome RunOf(const Scenario& scenario, uint64_t seed,
+              std::function<void(const std::string& record)> on_record = {}) {
+  absl::StatusOr<Outcome> outcome =
+      RunScenario(scenario, seed, /*trace=*/nullptr, std::move(on_record));
   // After such an error no other run may begin in this process.
   if (!outcome.ok()) {
     ADD_FAILURE() << "seed " << seed << ": " << outcome.status();
@@ -96,6 +103,23 @@ TEST_P(Corpus, KeepsItsPromises) {
     EXPECT_THAT(outcome.violations, IsEmpty())
         << "penstock simulate tests/simulator/corpus/" << GetParam() << ".scenario --seed " << seed;
   }
+}
+
+// An upgrade that is not finalised can be undone.
+TEST_P(Corpus, WritesWhatTheReleaseBeforeReads) {
+  absl::StatusOr<Scenario> scenario =
+      ReadScenario(absl::StrCat(PENSTOCK_CORPUS, "/", GetParam(), ".scenario"));
+  ASSERT_TRUE(scenario.ok()) << scenario.status();
+  scenario->format = control::kFirstFormat;
+  for (JobPlan& job : scenario->jobs) job.share = {};  // needs the next format
+  int records = 0;
+  const Outcome outcome = RunOf(*scenario, scenario->first_seed, [&](const std::string& record) {
+    ++records;
+    const absl::Status read = control::first_format::Read(record);
+    EXPECT_TRUE(read.ok()) << read << " " << control::DescribeRecord(record);
+  });
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  EXPECT_GT(records, 10);
 }
 
 std::vector<std::string> CorpusFiles() {

@@ -24,7 +24,7 @@ TEST(Scenario, ReadsTheClusterAndTheWorld) {
 workers 4 permits=3
 trainers 5 ack=on_commit step=1ms..20ms save_every=7   # another one
 dataset range 99
-dispatcher heartbeat=500ms client_timeout=20s worker_timeout=5s snapshot_every=50
+dispatcher heartbeat=500ms client_timeout=20s worker_timeout=5s snapshot_every=50 format=1
 network delay=0.1ms..3ms slow=2%:50ms..500ms
 disk sync=1ms..2ms
 broken closed_is_finished
@@ -43,6 +43,7 @@ seeds 3..8
   EXPECT_EQ(scenario->heartbeat, absl::Milliseconds(500));
   EXPECT_EQ(scenario->client_timeout, absl::Seconds(20));
   EXPECT_EQ(scenario->snapshot_records, 50);
+  EXPECT_EQ(scenario->format, 1u);
   EXPECT_EQ(scenario->weather.delay.low, absl::Microseconds(100));
   EXPECT_DOUBLE_EQ(scenario->weather.slow, 0.02);
   EXPECT_EQ(scenario->weather.slow_delay.low, absl::Milliseconds(50));
@@ -183,6 +184,8 @@ TEST(Scenario, NamesTheLineAndWhatMayStandThere) {
   EXPECT_THAT(ErrorOf("trainers 2 step=5ms..1ms"), HasSubstr("ends before it begins"));
   EXPECT_THAT(ErrorOf("trainers 2 ack=never"), HasSubstr("on_delivery, on_commit"));
   EXPECT_THAT(ErrorOf("dataset files"), HasSubstr("is not one of: range"));
+  EXPECT_THAT(ErrorOf("dispatcher format=9"),
+              HasSubstr("is not a format of the journal from 1 to"));
   EXPECT_THAT(ErrorOf("expect exact, given_up<=many, finished within 1s"),
               HasSubstr("'many' is not a number of 1 or more"));
   EXPECT_THAT(ErrorOf("seeds 5..1"), HasSubstr("such as 1..200"));

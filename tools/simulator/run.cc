@@ -101,10 +101,15 @@ void Check(Run& run) {
 
 }  // namespace
 
-absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, Trace* trace) {
+absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, Trace* trace,
+                                    std::function<void(const std::string& record)> on_record) {
   Trace none;
   Trace& used = trace == nullptr ? none : *trace;
   auto run = std::make_unique<Run>(scenario, seed, used);
+  run->world.shadow.Watch([&world = run->world, &on_record](const std::string& record) {
+    world.coverage.OnRecord(record);
+    if (on_record != nullptr) on_record(record);
+  });
   run->scheduler.StartIn(run->world.director, "main", [&run] { Direct(*run); });
   const absl::Duration bound = scenario.calm + scenario.finished_within + kTimeToEnd;
   absl::Status status = run->scheduler.Run(run->world.start + bound);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,12 @@ struct Outcome {
 };
 
 // Builds the cluster, runs the scenario, checks what trainers got, and ends the cluster. Needs a
-// process with one thread, without variables PENSTOCK_*. `trace` may be nullptr.
+// process with one thread, without variables PENSTOCK_*. `trace` may be nullptr. `on_record` is
+// called with each record that is durable in the dispatcher's journal.
 //
 // An error means that the run could not be ended, so that its fibers are still there: the process
 // must then not run another one.
-absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed,
-                                    Trace* trace = nullptr);
+absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, Trace* trace = nullptr,
+                                    std::function<void(const std::string& record)> on_record = {});
 
 }  // namespace penstock::simulator

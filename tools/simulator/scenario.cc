@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "control/state/format.h"
 #include "include/status_macros.h"
 #include "tools/simulator/scenario_jobs.h"
 #include "tools/simulator/scenario_words.h"
@@ -55,6 +56,16 @@ absl::StatusOr<Broken> ParseBroken(const std::string& text) {
   const auto found = rules.find(text);
   if (found == rules.end()) return NotOneOf(text, Names(rules));
   return found->second;
+}
+
+absl::StatusOr<uint32_t> ParseFormat(const std::string& text) {
+  uint32_t format = 0;
+  if (absl::SimpleAtoi(text, &format) && format >= control::kFirstFormat &&
+      format <= control::kNewestFormat)
+    return format;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is not a format of the journal from ", control::kFirstFormat,
+                   " to ", control::kNewestFormat));
 }
 
 absl::Status ParseDataset(Words& words, Scenario& scenario) {
@@ -119,7 +130,8 @@ absl::Status ParseDispatcher(Words& words, Scenario& scenario) {
                             {"worker_timeout", To(scenario.worker_timeout, ParseTime)},
                             {"snapshot_every", ToCount(scenario.snapshot_records)},
                             {"max_links", ToCount(scenario.max_links)},
-                            {"max_partitions", ToCount(scenario.max_partitions)}});
+                            {"max_partitions", ToCount(scenario.max_partitions)},
+                            {"format", To(scenario.format, ParseFormat)}});
 }
 
 absl::Status ParseNetwork(Words& words, Scenario& scenario) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "control/protocol/rules.h"
+#include "control/state/format.h"
 #include "penstock/distribute.h"
 #include "tools/simulator/engine/dice.h"
 #include "tools/simulator/world/network.h"
@@ -116,9 +117,10 @@ struct Scenario : DatasetPlan {
   absl::Duration heartbeat = absl::Seconds(1);
   absl::Duration client_timeout = absl::Seconds(60);
   absl::Duration worker_timeout = absl::Seconds(10);
-  int64_t snapshot_records = 500;  // records between two snapshots of the journal
-  int64_t max_links = 64;          // as in CoreOptions
-  int64_t max_partitions = 0;      // of the jobs together; 0: no limit
+  int64_t snapshot_records = 500;            // records between two snapshots of the journal
+  int64_t max_links = 64;                    // as in CoreOptions
+  int64_t max_partitions = 0;                // of the jobs together; 0: no limit
+  uint32_t format = control::kNewestFormat;  // of the journal
   protocol::Broken broken = protocol::Broken::kNone;
   // --- The trainers ---
   int trainers = 2;

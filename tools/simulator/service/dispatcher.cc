@@ -85,6 +85,7 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
   options.worker_timeout = scenario.worker_timeout;
   options.heartbeat_interval = scenario.heartbeat;
   options.max_links = scenario.max_links;
+  options.new_format = scenario.format;
   options.quotas = control::Quotas({.partitions = scenario.max_partitions});
   options.per_snapshot.records = static_cast<uint64_t>(scenario.snapshot_records);
   options.snapshot_bytes_at_once = kSnapshotStep;

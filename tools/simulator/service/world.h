@@ -44,7 +44,6 @@ struct World {
         director(its_scheduler.NewProcess("director", "director")) {
     network.observer = &coverage;
     for (const JobPlan& job : jobs) StoreFiles(job, storage);
-    shadow.Watch([this](const std::string& record) { coverage.OnRecord(record); });
   }
 
   absl::Duration now() const { return scheduler.now() - start; }  // since the start of the run
