@@ -109,8 +109,8 @@ void Transaction::TakeSnapshot() {
     shared_.since_snapshot = {};
     shared_.snapshots.BeginSnapshot(shared_.state, shared_.sequence);
   }
-  absl::StatusOr<std::optional<SnapshotTaker::Taken>> taken =
-      shared_.snapshots.Continue(shared_.state, shared_.options.snapshot_bytes_at_once);
+  absl::StatusOr<std::optional<SnapshotTaker::Taken>> taken = shared_.snapshots.Continue(
+      shared_.state, shared_.sequence, shared_.options.snapshot_bytes_at_once);
   if (!taken.ok()) {  // the log continues without a snapshot
     Log("snapshot_refused", {{"reason", std::string(taken.status().message())}});
   } else if (taken->has_value()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/journal/snapshot_taker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "control/state/format.h"
@@ -19,8 +20,13 @@ void SnapshotTaker::Begin(const State& state) {
 }
 
 void SnapshotTaker::BeforeChange(const State& state, const Change& change) {
+  // Twice as many each time, so that a stream of such changes cannot hold a snapshot up for ever.
+  const size_t most = bytes_before_changes_ << std::min(begun_again_, 20);
   ForEachPieceOf(state, change, [&](PieceKey key) {
-    if (const auto due = due_.find(key); due != due_.end()) Encode(state, due);
+    if (const auto due = begins_again_ ? due_.end() : due_.find(key); due != due_.end()) {
+      begins_again_ = before_changes_ >= most;
+      if (!begins_again_) before_changes_ += Encode(state, due);
+    }
     changed_.insert(std::move(key));
   });
 }
@@ -31,6 +37,17 @@ void SnapshotTaker::BeginSnapshot(const State& state, uint64_t sequence) {
   due_.swap(changed_);
   taken_ = {.sequence = sequence,
             .changes = {.whole = next_is_whole_, .joined = state.format < kPiecesFormat}};
+  begun_again_ = 0;
+}
+
+// Pieces that have not changed are as good for the later sequence.
+void SnapshotTaker::BeginAgain(const State& state, uint64_t sequence) {
+  due_.merge(changed_);
+  changed_.clear();
+  taken_.sequence = sequence;
+  taken_.changes.joined = state.format < kPiecesFormat;
+  begins_again_ = false;
+  ++begun_again_;
 }
 
 size_t SnapshotTaker::Encode(const State& state, std::set<PieceKey>::const_iterator piece) {
@@ -46,15 +63,17 @@ size_t SnapshotTaker::Encode(const State& state, std::set<PieceKey>::const_itera
     taken_.changes.pieces[ToBytes(*piece)] = *std::move(bytes);
   }
   encoded_.insert(due_.extract(piece));
-  return size;
+  return kPieceOverhead + size;
 }
 
 absl::StatusOr<std::optional<SnapshotTaker::Taken>> SnapshotTaker::Continue(const State& state,
+                                                                            uint64_t sequence,
                                                                             size_t bytes) {
   PENSTOCK_CHECK(under_way_);
+  before_changes_ = 0;
+  if (begins_again_) BeginAgain(state, sequence);
   size_t encoded = 0;
-  while (!due_.empty() && encoded < bytes && refused_.ok())
-    encoded += kPieceOverhead + Encode(state, due_.begin());
+  while (!due_.empty() && encoded < bytes && refused_.ok()) encoded += Encode(state, due_.begin());
   if (!refused_.ok()) return GiveUp();
   if (!due_.empty()) return std::nullopt;
   under_way_ = false;

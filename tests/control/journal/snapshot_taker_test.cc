@@ -2,12 +2,14 @@
 // Snapshots that are taken a piece at a time, while the state goes on changing.
 #include "control/journal/snapshot_taker.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
 #include "control/state/format.h"
@@ -37,15 +39,20 @@ class SnapshotTakerTest : public ::testing::Test {
     return Finish();
   }
   SnapshotChanges Finish() {
-    while (true) {
-      auto taken = taker_.Continue(state_, 1);
-      EXPECT_TRUE(taken.ok()) << taken.status();
-      if (!taken.ok()) return {};
-      if (!taken->has_value()) continue;
-      EXPECT_EQ((*taken)->sequence, sequence_);
-      Merge((*taken)->changes, merged_);
-      return std::move((*taken)->changes);
+    while (!Step()) {
     }
+    EXPECT_EQ(last_.sequence, sequence_);
+    return std::move(last_.changes);
+  }
+  // Encodes one piece. Returns whether the snapshot is complete, or could not be taken.
+  bool Step() {
+    auto taken = taker_.Continue(state_, sequence_, 1);
+    EXPECT_TRUE(taken.ok()) << taken.status();
+    if (!taken.ok()) return true;
+    if (!taken->has_value()) return false;
+    last_ = **std::move(taken);
+    Merge(last_.changes, merged_);
+    return true;
   }
   std::vector<std::string> Pieces() const {
     std::vector<std::string> pieces;
@@ -72,6 +79,7 @@ class SnapshotTakerTest : public ::testing::Test {
   State state_{.format = kNewestFormat};
   SnapshotTaker taker_;
   uint64_t sequence_ = 0;
+  SnapshotTaker::Taken last_{};
   SnapshotChanges merged_;
 };
 
@@ -155,9 +163,70 @@ TEST_F(SnapshotTakerTest, OneStepTakesFewBytes) {
   for (size_t p = 1; p <= 1000; ++p) AddBookmark(p, 1, 1000);
   taker_.BeginSnapshot(state_, 1);
   int steps = 1;
-  while (!taker_.Continue(state_, 100'000).value().has_value()) ++steps;
+  while (!taker_.Continue(state_, 1, 100'000).value().has_value()) ++steps;
   EXPECT_GE(steps, 8);
   EXPECT_FALSE(taker_.under_way());
+}
+
+// The end of the iteration makes its pieces small. Before it, only the first ones can be encoded:
+// the others are larger than a piece may be.
+TEST_F(SnapshotTakerTest, TheEndOfALargeIterationEncodesFewPieces) {
+  taker_ = SnapshotTaker(/*most_piece_bytes=*/5000, /*bytes_before_changes=*/1000);
+  taker_.Begin(state_);
+  MakeIteration(1000);
+  for (size_t p = 1; p <= 1000; ++p) AddBookmark(p, 1, p <= 64 ? 100 : 1000);
+  Alter(protocol::IterationClosed{absl::InlinedVector<Index, 1>(1000, 2)});
+  taker_.BeginSnapshot(state_, ++sequence_);
+  Alter(protocol::IterationFinished{});
+  ++sequence_;
+  EXPECT_TRUE(Finish().whole);  // as of the later record
+  EXPECT_EQ(Pieces(), EncodeState(state_).value());
+  EXPECT_THAT(Take().pieces, IsEmpty());
+}
+
+TEST_F(SnapshotTakerTest, ASnapshotThatBeginsAgainIsTheStateAfterItsSequence) {
+  const std::vector<Change> changes = OneOfEachChange();
+  for (size_t begins = 0; begins < changes.size(); ++begins) {
+    SCOPED_TRACE(absl::StrCat("before change ", begins));
+    state_ = {};
+    merged_ = {};
+    taker_ = SnapshotTaker(kMostSnapshotPieceBytes, /*bytes_before_changes=*/0);
+    taker_.Begin(state_);
+    for (size_t i = 0; i < begins; ++i) Apply(changes[i]);
+    std::map<uint64_t, std::vector<std::string>> states;
+    const auto step = [&] {
+      states[sequence_] = EncodeState(state_).value();
+      if (taker_.under_way() && Step()) {
+        EXPECT_EQ(Pieces(), states.at(last_.sequence));
+      }
+    };
+    taker_.BeginSnapshot(state_, sequence_ = begins);
+    step();
+    for (size_t i = begins; i < changes.size(); ++i) {
+      Apply(changes[i]);
+      ++sequence_;
+      step();
+    }
+    while (taker_.under_way()) step();
+    Take();
+    EXPECT_EQ(Pieces(), EncodeState(state_).value());
+  }
+}
+
+TEST_F(SnapshotTakerTest, AStreamOfLargeChangesDoesNotHoldASnapshotUpForEver) {
+  taker_ = SnapshotTaker(kMostSnapshotPieceBytes, /*bytes_before_changes=*/100);
+  taker_.Begin(state_);
+  MakeIteration(1600);
+  taker_.BeginSnapshot(state_, ++sequence_);
+  for (int end = 0; end < 100 && taker_.under_way(); ++end) {
+    Alter(protocol::IterationClosed{absl::InlinedVector<Index, 1>(1600, end)});
+    Alter(protocol::IterationReopened{});
+    ++sequence_;
+    Step();
+  }
+  ASSERT_FALSE(taker_.under_way());
+  Take();
+  EXPECT_EQ(Pieces(), EncodeState(state_).value());
 }
 
 // SQLite and Protobuf limit the size of one piece.
@@ -179,7 +248,7 @@ TEST_F(SnapshotTakerTest, APieceThatIsTooLargeIsNamedAndTriedAgain) {
   Apply(DatasetRegistered{
       std::make_shared<const DatasetRecord>(DatasetRecord{"big", std::string(6000, 'x'), {}})});
   taker_.BeginSnapshot(state_, 1);
-  const absl::Status refused = taker_.Continue(state_, 1'000'000).status();
+  const absl::Status refused = taker_.Continue(state_, 1, 1'000'000).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(refused.message(), HasSubstr("dataset/big takes 60"));
   EXPECT_FALSE(taker_.under_way());
