@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/observe/metrics.h"
+#include "control/observe/refused.h"
 #include "control/rpc/dataset_fetcher.h"
 #include "control/sync/clock.h"
 
@@ -66,27 +67,38 @@ DatasetPieces::~DatasetPieces() {
 
 void DatasetPieces::Answer(ServerCall* call, std::shared_ptr<const DatasetRecord> dataset,
                            const wire::DatasetPieceRequest& piece) {
-  absl::Status started;
+  absl::Status refused;
   {
     MutexLock lock(queue_->mu);
-    if (!thread_.joinable()) {
+    if (queue_->waiting.size() >= limits_.waiting_dataset_pieces) {
+      CountRefused(Port::kDispatcher, Refused::kTooMany);
+      refused = absl::UnavailableError(
+          absl::StrCat(queue_->waiting.size(),
+                       " calls wait for a piece of a dataset, which is the limit. "
+                       "Ask again when some have ended"));
+    } else if (!thread_.joinable()) {
       absl::StatusOr<Thread> thread = StartThread("pieces of datasets", [this] { Run(); });
-      started = thread.status();
+      refused = thread.status();
       if (thread.ok()) thread_ = *std::move(thread);
     }
-    if (started.ok()) {
-      queue_->waiting.push_back({call, std::move(dataset), piece});
-      queue_->changed.NotifyAll();
-    }
+    if (refused.ok()) queue_->waiting.push_back({call, std::move(dataset), piece});
+    queue_->changed.NotifyAll();  // also if some of too many are cancelled meanwhile
   }
-  if (!started.ok()) call->FinishWith(started);
+  if (!refused.ok()) call->FinishWith(refused);
 }
 
 void DatasetPieces::Run() {
   MutexLock lock(queue_->mu);
-  while (AwaitPlace(lock)) {
-    const Waiting next = std::move(queue_->waiting.front());
-    queue_->waiting.pop_front();
+  while (AwaitNext(lock)) {
+    const auto at = Next();
+    const Waiting next = std::move(*at);
+    queue_->waiting.erase(at);
+    if (next.call->is_cancelled()) {
+      lock.unlock();
+      next.call->FinishIfCancelled();
+      lock.lock();
+      continue;
+    }
     const uint64_t number = ++queue_->last;
     queue_->under_way[number] = BootTime();
     UnderWay().Set(static_cast<int64_t>(queue_->under_way.size()));
@@ -96,15 +108,24 @@ void DatasetPieces::Run() {
   }
 }
 
-bool DatasetPieces::AwaitPlace(MutexLock& lock) {
+std::deque<DatasetPieces::Waiting>::iterator DatasetPieces::Next() {
+  std::deque<Waiting>& waiting = queue_->waiting;
+  const auto cancelled =
+      std::ranges::find_if(waiting, [](const Waiting& its) { return its.call->is_cancelled(); });
+  const bool has_place = queue_->under_way.size() < limits_.dataset_pieces;
+  return cancelled == waiting.end() && has_place ? waiting.begin() : cancelled;
+}
+
+bool DatasetPieces::AwaitNext(MutexLock& lock) {
+  std::map<uint64_t, absl::Time>& under_way = queue_->under_way;
   while (true) {
-    const absl::Time now = BootTime();
-    while (!queue_->under_way.empty() && queue_->under_way.begin()->second + piece_time_ <= now)
-      queue_->under_way.erase(queue_->under_way.begin());
-    if (!queue_->waiting.empty() && queue_->under_way.size() < at_once_) return true;
+    const absl::Time too_early = BootTime() - limits_.dataset_piece_time;
+    while (!under_way.empty() && under_way.begin()->second <= too_early)
+      under_way.erase(under_way.begin());
+    if (Next() != queue_->waiting.end()) return true;
     if (queue_->stopping) return false;
     if (!queue_->waiting.empty()) {
-      queue_->changed.WaitFor(lock, queue_->under_way.begin()->second + piece_time_ - now);
+      queue_->changed.WaitFor(lock, under_way.begin()->second - too_early);
       continue;
     }
     const bool asked = queue_->changed.WaitFor(lock, kKeptFor, [&]() REQUIRES(queue_->mu) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers calls that ask for a piece of a large dataset (control/rpc/dataset_fetcher.h), a limited
-// number of them at once, in the order in which they came. A call that waits holds no bytes of its
-// answer. Includes gRPC; for service.cc only.
+// number of them at once, in the order in which they came. A limited number of others wait, and
+// hold no bytes of their answers. Includes gRPC; for service.cc only.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "control/dispatcher/server/port_bounds.h"
 #include "control/dispatcher/server/server_call.h"
 #include "control/proto/messages_proto.h"
 #include "control/state/state.h"
@@ -25,13 +26,11 @@ namespace penstock::control {
 // Any thread may call any method. A thread of its own makes the answers.
 class DatasetPieces {
  public:
-  // `at_once`: the answers that may be under way at once. An answer that its peer has not read
-  // after `piece_time` no longer counts, so that a peer that does not read cannot hold up others.
-  DatasetPieces(size_t at_once, absl::Duration piece_time)
-      : at_once_(at_once), piece_time_(piece_time) {}
+  explicit DatasetPieces(const PortLimits& limits) : limits_(limits) {}
   ~DatasetPieces();  // REQUIRES: no call waits
 
-  // Finishes the call, now or later. InvalidArgument if the dataset has no such piece.
+  // Finishes the call, now or later. InvalidArgument if the dataset has no such piece. Unavailable
+  // if too many calls wait.
   void Answer(ServerCall* call, std::shared_ptr<const DatasetRecord> dataset,
               const wire::DatasetPieceRequest& piece);
 
@@ -54,13 +53,15 @@ class DatasetPieces {
   };
 
   void Run();
-  // Waits until an answer may begin. Returns false if no further one is asked for.
-  bool AwaitPlace(MutexLock& lock) REQUIRES(queue_->mu);
+  // Returns the first waiting call that is cancelled, which needs no place; if there is none, the
+  // oldest one if it has a place. Returns the end if there is no such call.
+  std::deque<Waiting>::iterator Next() REQUIRES(queue_->mu);
+  // Waits until there is a next call. Returns false if no further one is asked for.
+  bool AwaitNext(MutexLock& lock) REQUIRES(queue_->mu);
   void AnswerOne(const Waiting& waiting, uint64_t number);
   std::shared_ptr<const Parts> PartsOf(const std::shared_ptr<const DatasetRecord>& dataset);
 
-  const size_t at_once_;
-  const absl::Duration piece_time_;
+  const PortLimits limits_;
   const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();  // gRPC may outlive this object
   Thread thread_;  // started by the first call; guarded by queue_->mu until then
   std::list<std::shared_ptr<const Parts>> made_;  // the newest first; used only by the thread

@@ -35,10 +35,14 @@ struct PortLimits {
   absl::Duration pressed_read_timeout = absl::Seconds(5);
   // An answer that adds at most this is given all the same: the number of calls bounds their sum.
   size_t small_answer_bytes = size_t{64} << 10;
-  // Answers with a piece of a dataset that are under way at once, and how long an answer that its
-  // peer has not read counts as one of them (dataset_pieces.h).
+  // Answers with a piece of a dataset that are under way at once (dataset_pieces.h). One that its
+  // peer has not read after `dataset_piece_time` no longer counts, so that a peer that does not
+  // read cannot hold up the others.
   size_t dataset_pieces = 64;
   absl::Duration dataset_piece_time = absl::Seconds(5);
+  // Calls that wait for such an answer; above this, a new one is Unavailable. Fewer than `calls`,
+  // so that none of them is cancelled, and the oldest one is answered next.
+  size_t waiting_dataset_pieces = 1'000;
   // A registered definition of 512 MiB (dataset_registry.cc), and the rest of its request.
   size_t message_bytes = size_t{576} << 20;
   size_t received_bytes = size_t{2} << 30;  // that the network holds for messages, of all peers

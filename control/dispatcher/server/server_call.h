@@ -63,6 +63,8 @@ class ServerCall final : public grpc::ServerGenericBidiReactor, public PortUser 
   }
 
   std::string peer() const { return context_->peer(); }
+  // Nobody waits for the answer. Once true, always true.
+  bool is_cancelled() const { return cancelled_; }
   // Finishes the call and returns true if nobody waits for the answer, so that it need not be made.
   bool FinishIfCancelled() {
     if (!cancelled_) return false;

@@ -101,7 +101,7 @@ DispatcherService::DispatcherService(Core* core, Authenticator* authenticator, P
       bounds_(bounds),
       rights_(rights),
       watch_(watch),
-      pieces_(bounds->limits().dataset_pieces, bounds->limits().dataset_piece_time) {
+      pieces_(bounds->limits()) {
   AddCall<wire::VersionRequest>("GetVersion", [](const auto&, const Caller& caller, auto* call) {
     const absl::Status allowed = AuthorizeByRole(Action::kGetVersion, caller);
     if (!allowed.ok()) return call->FinishWith(allowed);

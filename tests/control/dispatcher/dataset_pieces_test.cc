@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,10 +16,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/port_fixture.h"
+#include "tests/control/observe/count_refused.h"
 #include "tests/eventually.h"
 
 namespace penstock::control {
 namespace {
+
+using ::testing::HasSubstr;
 
 int64_t PiecesUnderWay() {
   return ProcessMetrics().GetGauge("penstock_dispatcher_dataset_pieces", "").value();
@@ -41,9 +46,11 @@ wire::DatasetRequest RequestFor(const std::string& id, uint32_t part, uint64_t o
 
 class DatasetPiecesTest : public PortTest {
  protected:
-  absl::StatusOr<wire::GetDatasetAnswer> Ask(const wire::DatasetRequest& request) {
+  absl::StatusOr<wire::GetDatasetAnswer> Ask(
+      const wire::DatasetRequest& request,
+      std::chrono::milliseconds timeout = std::chrono::minutes(2)) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(2));
+    context.set_deadline(std::chrono::system_clock::now() + timeout);
     wire::GetDatasetAnswer answer;
     const grpc::Status status = stub_->GetDataset(&context, request, &answer);
     if (!status.ok()) return FromGrpc(status);
@@ -104,16 +111,52 @@ TEST_F(DatasetPiecesTest, ManyCallersFetchALargeDefinitionAtOnce) {
 
 // The caller gives its answers no room, so the dispatcher holds them.
 TEST_F(DatasetPiecesTest, ACallThatWaitsHoldsNoPiece) {
-  Start({.dataset_pieces = 4, .dataset_piece_time = absl::Milliseconds(300)});
+  Start({.dataset_pieces = 4, .dataset_piece_time = absl::Milliseconds(100)});
   ASSERT_TRUE(Register("large", 5 << 20).ok());
   const DeafCaller deaf(
       listener_->port(),
       WithoutAWindow() +
           Calls("GetDataset", 30, RequestFor("large", 1, 1 << 20).SerializeAsString()));
   EXPECT_TRUE(Eventually([] { return PiecesUnderWay() == 4; }));
-  // Another caller gets its piece all the same, after dataset_piece_time.
+  // Another caller gets its piece all the same, after PortLimits::dataset_piece_time.
   EXPECT_TRUE(Ask(RequestFor("large", 1, 0)).ok());
   EXPECT_LE(PiecesUnderWay(), 4);
+}
+
+TEST_F(DatasetPiecesTest, ACallAfterTooManyThatWaitIsAskedToRepeat) {
+  Start({.dataset_pieces = 1, .dataset_piece_time = absl::Hours(1), .waiting_dataset_pieces = 2});
+  ASSERT_TRUE(Register("large", 5 << 20).ok());
+  const std::string request = RequestFor("large", 1, 0).SerializeAsString();
+  auto deaf = std::make_unique<DeafCaller>(listener_->port(),
+                                           WithoutAWindow() + Calls("GetDataset", 1, request));
+  EXPECT_TRUE(Eventually([] { return PiecesUnderWay() == 1; }));
+  const int64_t before = RefusedSoFar("dispatcher", "too_many");
+  auto others = std::make_unique<DeafCaller>(listener_->port(),
+                                             WithoutAWindow() + Calls("GetDataset", 30, request));
+  EXPECT_TRUE(Eventually([&] { return RefusedSoFar("dispatcher", "too_many") == before + 28; }));
+  const absl::Status refused = Ask(RequestFor("large", 1, 0)).status();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("2 calls wait"));
+  others.reset();
+  deaf.reset();
+  EXPECT_TRUE(Eventually([&] { return Ask(RequestFor("large", 1, 0)).ok(); }));
+}
+
+// The place is not free, so a call that enters the queue waits until its deadline.
+TEST_F(DatasetPiecesTest, ACancelledCallWaitsForNoPlace) {
+  Start({.dataset_pieces = 1, .dataset_piece_time = absl::Hours(1), .waiting_dataset_pieces = 1});
+  ASSERT_TRUE(Register("large", 5 << 20).ok());
+  const std::string request = RequestFor("large", 1, 0).SerializeAsString();
+  const DeafCaller deaf(listener_->port(), WithoutAWindow() + Calls("GetDataset", 1, request));
+  EXPECT_TRUE(Eventually([] { return PiecesUnderWay() == 1; }));
+  for (int i = 0; i < 3; ++i) {  // each is cancelled in the queue, of which it takes the only place
+    EXPECT_TRUE(Eventually([&] {
+      const auto code = Ask(RequestFor("large", 1, 0), std::chrono::milliseconds(50)).status();
+      EXPECT_FALSE(code.ok());
+      return absl::IsDeadlineExceeded(code);
+    }));
+  }
+  EXPECT_EQ(PiecesUnderWay(), 1);
 }
 
 TEST_F(DatasetPiecesTest, ACallerThatKnowsNoPiecesGetsTheWholeDataset) {
