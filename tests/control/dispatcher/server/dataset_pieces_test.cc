@@ -15,7 +15,7 @@
 #include "control/rpc/status_grpc.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/control/dispatcher/port_fixture.h"
+#include "tests/control/dispatcher/server/port_fixture.h"
 #include "tests/control/observe/count_refused.h"
 #include "tests/eventually.h"
 

@@ -25,7 +25,7 @@
 #include "control/sync/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/control/dispatcher/port_fixture.h"
+#include "tests/control/dispatcher/server/port_fixture.h"
 #include "tests/control/observe/count_refused.h"
 #include "tests/control/observe/descriptors_left.h"
 #include "tests/eventually.h"
