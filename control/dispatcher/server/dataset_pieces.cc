@@ -14,8 +14,7 @@
 namespace penstock::control {
 namespace {
 
-// Summaries are kept as bytes while pieces of them are asked for.
-constexpr size_t kKeptSummaryBytes = size_t{128} << 20;
+// If no piece of any dataset is asked for in this time, no parts are kept.
 constexpr absl::Duration kKeptFor = absl::Minutes(1);
 
 Gauge& UnderWay() {
@@ -27,21 +26,8 @@ Gauge& UnderWay() {
 
 }  // namespace
 
-// A dataset as its pieces are cut from it.
-struct DatasetPieces::Parts {
-  std::shared_ptr<const DatasetRecord> dataset;
-  std::string summary;          // a serialized wire::DatasetSummary
-  wire::GetDatasetAnswer list;  // with the digests
-
-  // REQUIRES: 1 <= part <= 2.
-  std::string_view Content(uint32_t part) const {
-    return part == 1 ? std::string_view(dataset->definition) : std::string_view(summary);
-  }
-  size_t bytes() const { return dataset->definition.size() + summary.size(); }
-};
-
 struct DatasetPieces::Lease {
-  Lease(std::shared_ptr<const Parts> its_parts, std::shared_ptr<Queue> its_queue,
+  Lease(std::shared_ptr<const DatasetParts> its_parts, std::shared_ptr<Queue> its_queue,
         uint64_t its_number)
       : parts(std::move(its_parts)), queue(std::move(its_queue)), number(its_number) {}
   ~Lease() {
@@ -51,7 +37,7 @@ struct DatasetPieces::Lease {
     queue->changed.NotifyAll();
   }
 
-  const std::shared_ptr<const Parts> parts;
+  const std::shared_ptr<const DatasetParts> parts;
   const std::shared_ptr<Queue> queue;
   const uint64_t number;
 };
@@ -131,13 +117,14 @@ bool DatasetPieces::AwaitNext(MutexLock& lock) {
     const bool asked = queue_->changed.WaitFor(lock, kKeptFor, [&]() REQUIRES(queue_->mu) {
       return !queue_->waiting.empty() || queue_->stopping;
     });
-    if (!asked) made_.clear();
+    if (!asked) kept_.Clear();
   }
 }
 
 void DatasetPieces::AnswerOne(const Waiting& waiting, uint64_t number) {
-  const auto lease = std::make_shared<const Lease>(PartsOf(waiting.dataset), queue_, number);
-  const Parts& parts = *lease->parts;
+  const auto lease =
+      std::make_shared<const Lease>(kept_.Of(waiting.dataset, BootTime()), queue_, number);
+  const DatasetParts& parts = *lease->parts;
   ServerCall* const call = waiting.call;
   if (call->FinishIfCancelled()) return;
   if (waiting.piece.part() == 0) return call->FinishWith(parts.list);
@@ -153,33 +140,6 @@ void DatasetPieces::AnswerOne(const Waiting& waiting, uint64_t number) {
   answer.set_dataset_id(parts.dataset->id);
   call->FinishWith(answer, wire::GetDatasetAnswer::kPieceFieldNumber,
                    {lease, content.substr(offset, kDatasetPieceBytes)}, &parts, parts.bytes());
-}
-
-std::shared_ptr<const DatasetPieces::Parts> DatasetPieces::PartsOf(
-    const std::shared_ptr<const DatasetRecord>& dataset) {
-  const auto found =
-      std::ranges::find(made_, dataset, [](const auto& made) { return made->dataset; });
-  if (found != made_.end()) {
-    made_.splice(made_.begin(), made_, found);
-    return made_.front();
-  }
-  auto parts = std::make_shared<Parts>();
-  parts->dataset = dataset;
-  wire::GetDatasetAnswer whole;
-  ToWire(GetDatasetAnswer{.dataset_id = dataset->id, .summary = dataset->summary}, &whole);
-  parts->summary = whole.summary().SerializeAsString();
-  parts->list.set_dataset_id(dataset->id);
-  for (uint32_t part : {1, 2}) {
-    wire::DatasetPart* wire = parts->list.add_parts();
-    wire->set_bytes(parts->Content(part).size());
-    wire->set_sha256(ContentDigest(parts->Content(part)));
-  }
-  size_t bytes = parts->summary.size();
-  const auto beyond = std::ranges::find_if(
-      made_, [&](const auto& made) { return (bytes += made->summary.size()) > kKeptSummaryBytes; });
-  made_.erase(beyond, made_.end());
-  made_.push_front(std::move(parts));
-  return made_.front();
 }
 
 }  // namespace penstock::control

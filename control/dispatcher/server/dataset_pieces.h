@@ -7,12 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <map>
 #include <memory>
-#include <string>
 
 #include "absl/time/time.h"
+#include "control/dispatcher/server/dataset_parts.h"
 #include "control/dispatcher/server/port_bounds.h"
 #include "control/dispatcher/server/server_call.h"
 #include "control/proto/messages_proto.h"
@@ -40,7 +39,6 @@ class DatasetPieces {
     std::shared_ptr<const DatasetRecord> dataset;
     wire::DatasetPieceRequest piece;
   };
-  struct Parts;
   struct Lease;  // of an answer: its parts, and its place among the answers that are under way
   struct Queue {
     Mutex mu;
@@ -59,12 +57,11 @@ class DatasetPieces {
   // Waits until there is a next call. Returns false if no further one is asked for.
   bool AwaitNext(MutexLock& lock) REQUIRES(queue_->mu);
   void AnswerOne(const Waiting& waiting, uint64_t number);
-  std::shared_ptr<const Parts> PartsOf(const std::shared_ptr<const DatasetRecord>& dataset);
 
   const PortLimits limits_;
   const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();  // gRPC may outlive this object
-  Thread thread_;  // started by the first call; guarded by queue_->mu until then
-  std::list<std::shared_ptr<const Parts>> made_;  // the newest first; used only by the thread
+  Thread thread_;          // started by the first call; guarded by queue_->mu until then
+  KeptDatasetParts kept_;  // used only by the thread
 };
 
 }  // namespace penstock::control
