@@ -140,7 +140,8 @@ LinkRule LinkRuleOf(const State& state, const IterationState& iteration, int64_t
                              iteration.division.count == 0 &&
                              !state.jobs.at(iteration.job).terms.deterministic;
   const auto partitions = static_cast<int64_t>(record.partitions.size());
-  return {std::min(usable, partitions), any_reader && any_partition ? max_links : 0};
+  const int64_t workers = std::max(usable, state.placed.WorkersOf(iteration.id));
+  return {std::min(workers, partitions), any_reader && any_partition ? max_links : 0};
 }
 
 IndexSet ReadingPositions(const protocol::IterationRecord& record) {

@@ -38,14 +38,15 @@ inline constexpr size_t kFewestReaders = 2;
 
 // How the readers of an iteration share its workers.
 struct LinkRule {
-  int64_t workers = 0;    // that may have partitions of the iteration
+  int64_t workers = 0;    // that have partitions of the iteration, or may get some
   int64_t max_links = 0;  // of a reader; 0: no bound
   // Returns whether each reader reads all workers.
   bool reads_all() const { return max_links == 0 || workers <= max_links; }
 };
 
-// `usable`: the number of workers that may get partitions of the iteration. `any_reader`: each
-// reader may read each of them.
+// `usable`: the number of workers that may get partitions of the iteration. A worker that is not
+// connected, as after a restart of the dispatcher, counts as long as it has partitions.
+// `any_reader`: each reader may read each of them.
 LinkRule LinkRuleOf(const State& state, const IterationState& iteration, int64_t usable,
                     bool any_reader, int64_t max_links);
 

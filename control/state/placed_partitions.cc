@@ -2,6 +2,7 @@
 #include "control/state/placed_partitions.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "control/protocol/invariant.h"
 
@@ -45,6 +46,13 @@ void PlacedPartitions::Recount(IterationId iteration, size_t before, size_t now)
 int64_t PlacedPartitions::CountOf(IterationId iteration) const {
   const auto found = iterations_.find(iteration);
   return found == iterations_.end() ? 0 : found->second.count;
+}
+
+int64_t PlacedPartitions::WorkersOf(IterationId iteration) const {
+  const auto found = iterations_.find(iteration);
+  if (found == iterations_.end()) return 0;
+  const std::vector<int32_t>& workers = found->second.workers;
+  return std::accumulate(workers.begin(), workers.end(), int64_t{0});
 }
 
 int64_t PlacedPartitions::MostOn(IterationId iteration) const {

@@ -27,6 +27,8 @@ class PlacedPartitions {
   int32_t CountOn(WorkerId worker) const;
   // Returns how many partitions of the iteration have workers.
   int64_t CountOf(IterationId iteration) const;
+  // Returns how many workers have partitions of the iteration.
+  int64_t WorkersOf(IterationId iteration) const;
   // Returns the largest number of the iteration's partitions that are on one worker.
   int64_t MostOn(IterationId iteration) const;
   // Returns the iterations of which the worker has partitions, ascending.

@@ -408,9 +408,11 @@ TEST(PlacedPartitions, AreFoundByWorkerAndIterationInOrder) {
   placed.Add(WorkerId(2), {IterationId(7), PartitionId(4)});
   EXPECT_EQ(placed.CountOf(IterationId(7)), 4);
   EXPECT_EQ(placed.MostOn(IterationId(7)), 3);
+  EXPECT_EQ(placed.WorkersOf(IterationId(7)), 2);
   for (uint64_t partition : {1, 2}) placed.Remove(worker, {IterationId(7), PartitionId(partition)});
   EXPECT_EQ(placed.MostOn(IterationId(7)), 1);
   EXPECT_EQ(placed.MostOn(IterationId(4)), 0);
+  EXPECT_EQ(placed.WorkersOf(IterationId(4)), 0);
   placed.Remove(worker, {IterationId(5), PartitionId(9)});
   EXPECT_THAT(placed.IterationsOn(worker), ElementsAre(IterationId(7)));
   EXPECT_EQ(placed.CountOn(WorkerId(3)), 0);
