@@ -60,7 +60,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t mos
   if (checks) CheckKept(state_, iteration);
   Place(txn, iteration, most);
   if (!iteration.record.closed) {
-    audiences_.Extend(iteration, txn.GetContext(id), RuleOf(iteration), shared_.sessions.version(),
+    audiences_.Extend(iteration, txn.GetContext(id), RuleOf(iteration),
                       [&](protocol::Decision decision) { txn.Apply(id, std::move(decision)); });
   }
   PENSTOCK_INVARIANT(!nothing_new || InputsOf(txn.GetContext(id)) == now);

@@ -18,12 +18,6 @@ double RankOf(WorkerId worker, ClientId client) {
   return std::ldexp(static_cast<double>(Mix(Mix(worker.value()) ^ client.value()) >> 11), -53);
 }
 
-// Returns the rank below which a worker serves each reader.
-double ShareOf(const LinkRule& rule) {
-  return rule.reads_all() ? 1
-                          : static_cast<double>(rule.max_links) / static_cast<double>(rule.workers);
-}
-
 template <class Visit>
 void ForEach(const IndexSet& positions, const Visit& visit) {
   for (const IndexSet::Interval& interval : positions.intervals())
@@ -36,7 +30,7 @@ class Shares {
  public:
   Shares(const protocol::IterationRecord& record, const protocol::IterationContext& context,
          const LinkRule& rule)
-      : record_(record), rule_(rule), share_(ShareOf(rule)), served_(record.readers.size()) {
+      : record_(record), rule_(rule), share_(rule.share()), served_(record.readers.size()) {
     const std::vector<PartitionId> waiting = protocol::Assignable(record, context);
     for (size_t p = 0; p < record.partitions.size(); ++p) {
       const PartitionId id(p + 1);
@@ -46,8 +40,8 @@ class Shares {
 
   MoreReaders Find() && {
     const IndexSet reading = ReadingPositions(record_);
-    const int64_t enough = Enough(static_cast<double>(reading.size()));
-    more_.spare = counted_;
+    const int64_t enough = EnoughFor(rule_, reading.size(), more_.counted);
+    more_.spare = more_.counted;
     ForEach(reading, [&](size_t reader) {
       int64_t its = served_[reader] + served_all_;
       if (its < enough) its += AddWhereChosen(reader);
@@ -67,15 +61,8 @@ class Shares {
     } else if (!partition.collecting()) {
       ++served_all_;
     }
-    if (partition.audience || !partition.collecting()) ++counted_;
-    if (partition.audience && !partition.collecting()) on_[partition.worker].push_back(id);
-  }
-
-  // Returns a quarter of a reader's share, but at least one partition.
-  int64_t Enough(double readers) const {
-    const double share = std::min(
-        std::max(share_, static_cast<double>(kFewestReaders) / std::max(readers, 1.0)), 1.0);
-    return std::max<int64_t>(1, std::llround(share * static_cast<double>(counted_) / 4));
+    if (partition.audience || !partition.collecting()) ++more_.counted;
+    if (partition.audience && !partition.collecting()) assigned_.push_back(id);
   }
 
   bool Add(PartitionId partition, size_t reader) {
@@ -99,39 +86,57 @@ class Shares {
 
   int64_t AddWhereChosen(size_t reader) {
     int64_t added = 0;
-    for (const auto& [worker, partitions] : on_)
-      for (const PartitionId partition : partitions)
-        if (IsChosen(reader, worker, *record_.partition(partition).audience))
-          added += Add(partition, reader) ? 1 : 0;
+    for (const PartitionId id : assigned_) {
+      const protocol::PartitionRecord& partition = record_.partition(id);
+      if (IsChosen(reader, partition.worker, *partition.audience)) added += Add(id, reader) ? 1 : 0;
+    }
     return added;
   }
 
   int64_t AddToNearest(size_t reader) {
-    std::vector<std::pair<double, WorkerId>> nearest;
-    for (const auto& [worker, partitions] : on_)
-      nearest.push_back({RankOf(worker, record_.readers[reader].client), worker});
-    const size_t most = rule_.reads_all() ? nearest.size() : static_cast<size_t>(rule_.max_links);
-    const size_t count = std::min(nearest.size(), most);
-    std::partial_sort(nearest.begin(), nearest.begin() + static_cast<ptrdiff_t>(count),
-                      nearest.end());
-    nearest.resize(count);
+    struct Near {
+      double rank;
+      WorkerId worker;
+      PartitionId partition;
+      auto operator<=>(const Near&) const = default;
+    };
+    std::vector<Near> nearest;
+    for (const PartitionId id : assigned_) {
+      const WorkerId worker = record_.partition(id).worker;
+      nearest.push_back({RankOf(worker, record_.readers[reader].client), worker, id});
+    }
+    std::ranges::sort(nearest);
     int64_t added = 0;
-    for (const auto& [rank, worker] : nearest)
-      for (const PartitionId partition : on_[worker]) added += Add(partition, reader) ? 1 : 0;
+    int64_t workers = 0;
+    for (size_t i = 0; i < nearest.size(); ++i) {
+      workers += i == 0 || nearest[i].worker != nearest[i - 1].worker ? 1 : 0;
+      if (!rule_.reads_all() && workers > rule_.max_links) break;
+      added += Add(nearest[i].partition, reader) ? 1 : 0;
+    }
     return added;
   }
 
   const protocol::IterationRecord& record_;
   const LinkRule& rule_;
   const double share_;
-  std::vector<int64_t> served_;  // by position: the partitions that serve the reader
-  int64_t served_all_ = 0;       // partitions that serve all readers
-  int64_t counted_ = 0;          // partitions in the two counts
-  std::map<WorkerId, std::vector<PartitionId>> on_;  // assigned, with an audience
+  std::vector<int64_t> served_;        // by position: the partitions that serve the reader
+  int64_t served_all_ = 0;             // partitions that serve all readers
+  std::vector<PartitionId> assigned_;  // of those: with an audience
   MoreReaders more_;
 };
 
 }  // namespace
+
+double LinkRule::share() const {
+  return reads_all() ? 1 : static_cast<double>(max_links) / static_cast<double>(workers);
+}
+
+int64_t EnoughFor(const LinkRule& rule, int64_t readers, int64_t counted) {
+  const double fewest =
+      static_cast<double>(kFewestReaders) / static_cast<double>(std::max<int64_t>(readers, 1));
+  const double share = std::min(std::max(rule.share(), fewest), 1.0);
+  return std::max<int64_t>(1, std::llround(share * static_cast<double>(counted) / 4));
+}
 
 LinkRule LinkRuleOf(const State& state, const IterationState& iteration, int64_t usable,
                     bool any_reader, int64_t max_links) {
@@ -154,7 +159,7 @@ IndexSet ReadingPositions(const protocol::IterationRecord& record) {
 IndexSet ChooseAudience(const protocol::IterationRecord& record, WorkerId worker,
                         const LinkRule& rule, const IndexSet& among) {
   if (rule.reads_all()) return among;
-  const double share = ShareOf(rule);
+  const double share = rule.share();
   IndexSet chosen;
   std::vector<std::pair<double, Index>> others;  // rank, position
   ForEach(among, [&](size_t reader) {

@@ -42,6 +42,8 @@ struct LinkRule {
   int64_t max_links = 0;  // of a reader; 0: no bound
   // Returns whether each reader reads all workers.
   bool reads_all() const { return max_links == 0 || workers <= max_links; }
+  // Returns the rank below which a worker serves each reader.
+  double share() const;
 };
 
 // `usable`: the number of workers that may get partitions of the iteration. A worker that is not
@@ -58,11 +60,17 @@ IndexSet ReadingPositions(const protocol::IterationRecord& record);
 IndexSet ChooseAudience(const protocol::IterationRecord& record, WorkerId worker,
                         const LinkRule& rule, const IndexSet& among);
 
-// `of`: the positions of the readers to add, by partition. `spare`: the number of further
-// partitions that may be assigned, end or be placed again before a reader needs more. It is 0 if
-// some reader still has too few.
+// Returns a quarter of a reader's share of `counted` partitions, but at least one partition.
+// `readers`: how many read.
+int64_t EnoughFor(const LinkRule& rule, int64_t readers, int64_t counted);
+
+// `of`: the positions of the readers to add, by partition. `counted`: the number of partitions that
+// have not ended, without those that wait for a worker. `spare`: the number of further partitions
+// that may be assigned, end or be placed again before a reader needs more. It is 0 if some reader
+// still has too few.
 struct MoreReaders {
   std::map<PartitionId, IndexSet> of;
+  int64_t counted = 0;
   int64_t spare = 0;
 };
 // Returns the readers to add to the audiences of assigned partitions, because they have less than a

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/dispatcher/placing/audience_chooser.h"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "control/protocol/invariant.h"
 
@@ -25,19 +27,37 @@ bool AudienceChooser::Assign(const protocol::IterationRecord& record,
   return !first.empty();
 }
 
+// A change of the placing takes at most one partition from a reader, or raises what is enough by at
+// most one partition. So does each step of a larger share, which also gives further workers to a
+// reader that has too few.
+bool AudienceChooser::AllHaveEnough(const Looked& last, const IndexSet& reading,
+                                    const LinkRule& rule, uint64_t placing_changes) {
+  if (last.reading != reading) return false;
+  uint64_t changes = placing_changes;
+  if (rule.share() > last.rule.share()) {
+    const int64_t before = EnoughFor(last.rule, reading.size(), last.counted);
+    const int64_t now = EnoughFor(rule, reading.size(), last.counted);
+    changes += static_cast<uint64_t>(std::max<int64_t>(now - before, 1));
+  }
+  return changes <= last.until;
+}
+
 void AudienceChooser::Extend(const IterationState& iteration, protocol::IterationContext& context,
-                             const LinkRule& rule, uint64_t sessions, Apply apply) {
+                             const LinkRule& rule, Apply apply) {
   const protocol::IterationRecord& record = iteration.record;
-  const Looked now{sessions, ReadingPositions(record).size(), rule.workers};
-  Last& last = looked_[iteration.id];
-  const bool enough = last.looked == now && context.placing_changes <= last.until;
+  IndexSet reading = ReadingPositions(record);
+  const auto last = looked_.find(iteration.id);
+  const bool enough =
+      last != looked_.end() && AllHaveEnough(last->second, reading, rule, context.placing_changes);
   if (enough && (check_kept_ == nullptr || !check_kept_())) return;
   const MoreReaders more = ReadersToAdd(record, context, rule);
   PENSTOCK_INVARIANT(!enough || more.of.empty());
   if (enough) return;
+  ++looks_;
   for (const auto& [partition, readers] : more.of)
     apply(protocol::ExtendAudience(record, context, partition, readers));
-  last = {now, context.placing_changes + static_cast<uint64_t>(more.spare)};
+  looked_[iteration.id] = {std::move(reading), rule, more.counted,
+                           context.placing_changes + static_cast<uint64_t>(more.spare)};
 }
 
 }  // namespace penstock::control

@@ -35,27 +35,30 @@ class AudienceChooser {
   static bool Assign(const protocol::IterationRecord& record, protocol::IterationContext& context,
                      PartitionId partition, WorkerId worker, const LinkRule& rule, Apply apply);
   // Adds readers to partitions where they need more. Looks at the partitions only if there may be
-  // such a reader. `sessions`: rises whenever a reader's process changes. REQUIRES: the iteration
-  // is not closed.
+  // such a reader: a reader has joined, returned or gone, its share is larger than before, or
+  // enough partitions have been assigned, ended or placed again. REQUIRES: the iteration is not
+  // closed.
   void Extend(const IterationState& iteration, protocol::IterationContext& context,
-              const LinkRule& rule, uint64_t sessions, Apply apply);
+              const LinkRule& rule, Apply apply);
   void Forget(IterationId iteration) { looked_.erase(iteration); }
+  // How often Extend() has looked at the partitions.
+  int64_t looks() const { return looks_; }
 
  private:
-  // What Extend() saw when it last looked at the partitions. If this has changed, it looks again.
+  // What Extend() saw when it last looked at the partitions.
   struct Looked {
-    uint64_t sessions = 0;
-    int64_t readers = 0;  // how many read
-    int64_t workers = 0;
-    friend bool operator==(const Looked&, const Looked&) = default;
+    IndexSet reading;  // the readers
+    LinkRule rule;
+    int64_t counted = 0;  // as in MoreReaders
+    uint64_t until = 0;   // IterationContext::placing_changes until which no reader needs more
   };
-  struct Last {
-    Looked looked;
-    uint64_t until = 0;  // IterationContext::placing_changes until which no reader needs more
-  };
+  // Returns whether no reader needs more, by what Extend() saw.
+  static bool AllHaveEnough(const Looked& last, const IndexSet& reading, const LinkRule& rule,
+                            uint64_t placing_changes);
 
   const std::function<bool()> check_kept_;
-  std::map<IterationId, Last> looked_;
+  std::map<IterationId, Looked> looked_;
+  int64_t looks_ = 0;
 };
 
 }  // namespace penstock::control

@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/control/policy/audience_fixture.h"
 
 namespace penstock::control {
 namespace {
@@ -17,57 +18,7 @@ using ::testing::Ge;
 using ::testing::IsEmpty;
 using ::testing::Le;
 
-// An iteration whose workers have one partition each.
-class AudienceTest : public testing::Test {
- protected:
-  void Join(uint64_t client) {
-    p::Apply(record_, p::ReaderJoined{ClientId(client), Incarnation(1)});
-    for (p::PartitionContext& partition : context_.partitions)
-      partition.readers.push_back({.at = Placement(1), .reported = {}});
-  }
-  void Leave(uint64_t client) {
-    p::Apply(record_, p::ReaderGone{ClientId(client), p::ReaderStatus::kLeft});
-  }
-  void Open(size_t partitions) {
-    while (record_.partitions.size() < partitions) {
-      const PartitionId next(record_.partitions.size() + 1);
-      p::Apply(record_, p::PartitionOpened{next});
-      context_.partitions.emplace_back().readers.resize(record_.readers.size(),
-                                                        {.at = Placement(1), .reported = {}});
-    }
-  }
-  void Assign(uint64_t partition, IndexSet audience) {
-    p::Apply(record_, p::PartitionAssigned{PartitionId(partition), Placement(1),
-                                           WorkerId(100 + partition), std::move(audience)});
-  }
-  // Assigns each partition to a worker of its own, with the audience that is chosen for it.
-  void AssignAll(const LinkRule& rule) {
-    Open(static_cast<size_t>(rule.workers));
-    for (uint64_t n = 1; n <= record_.partitions.size(); ++n)
-      Assign(n, ChooseAudience(record_, WorkerId(100 + n), rule, ReadingPositions(record_)));
-  }
-  MoreReaders Extend(const LinkRule& rule) {
-    MoreReaders more = ReadersToAdd(record_, context_, rule);
-    for (const auto& [partition, readers] : more.of)
-      p::Apply(record_, p::AudienceExtended{partition, readers});
-    return more;
-  }
-  // Returns how many partitions serve each reader.
-  std::vector<int64_t> Links() const {
-    std::vector<int64_t> links(record_.readers.size());
-    for (const p::PartitionRecord& partition : record_.partitions)
-      for (size_t r = 0; r < links.size(); ++r) links[r] += partition.MayServe(r) ? 1 : 0;
-    return links;
-  }
-  int64_t AllLinks() const {
-    int64_t sum = 0;
-    for (const int64_t links : Links()) sum += links;
-    return sum;
-  }
-
-  p::IterationRecord record_;
-  p::IterationContext context_;
-};
+using AudienceTest = AudienceFixture;
 
 TEST_F(AudienceTest, EachReaderReadsAllOfAFewWorkers) {
   for (uint64_t client = 1; client <= 3; ++client) Join(client);
