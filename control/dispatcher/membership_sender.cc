@@ -88,16 +88,13 @@ void MembershipSender::OnPartitionEnded(IterationId iteration, PartitionId parti
 }
 
 void MembershipSender::OnWorkerAltered(WorkerId worker) {
-  for (auto& [id, view] : views_) {
-    const IterationState* iteration = shared_.state.FindIteration(id);
-    if (iteration == nullptr) continue;
-    const auto& partitions = iteration->record.partitions;
-    if (std::none_of(partitions.begin(), partitions.end(),
-                     [&](const auto& partition) { return partition.worker == worker; })) {
-      continue;
-    }
-    view.workers.insert(worker);
-    NoteAltered(id, view);
+  for (const IterationId id : shared_.state.placed.IterationsOn(worker)) {
+    View* const view = Find(id);
+    if (view == nullptr) continue;
+    const protocol::IterationRecord& record = shared_.state.iterations.at(id).record;
+    for (const PartitionId partition : shared_.state.placed.On(worker, id))
+      Add(*view, partition, record.partition(partition).audience);
+    NoteAltered(id, *view);
   }
 }
 
@@ -158,15 +155,13 @@ void MembershipSender::SendToSessions(Transaction& txn, const IterationState& it
                                       View& view) {
   std::set<PartitionId> of_all;
   OfReaders of_readers = Divide(iteration.record, std::exchange(view.partitions, {}), of_all);
-  const std::set<WorkerId> workers = std::exchange(view.workers, {});
   view.opened = 0;
-  const bool to_all =
-      std::exchange(view.concerns_all, false) || !of_all.empty() || !workers.empty();
+  const bool to_all = std::exchange(view.concerns_all, false) || !of_all.empty();
   const auto change_for = [&](std::optional<size_t> reader, uint64_t since,
                               const std::set<PartitionId>& partitions) {
     Membership change =
         MembershipChangeOf(shared_.state, iteration, EndsOf(txn, shared_.state, iteration),
-                           view.version, reader, partitions, workers);
+                           view.version, reader, partitions);
     change.since = since;
     return change;
   };

@@ -37,7 +37,8 @@ class MembershipSender {
   void OnChange(const IterationState& iteration, const protocol::IterationChange& change);
   // The number of the partition's elements is known. For order kDeterministic.
   void OnPartitionEnded(IterationId iteration, PartitionId partition);
-  // The description of a known worker has changed (DescriptionOf()).
+  // The description of a known worker has changed (DescriptionOf()). Sessions that its partitions
+  // serve are sent these partitions again, with the new description.
   void OnWorkerAltered(WorkerId worker);
   // The iteration's sessions are over, or end in this transaction.
   void Forget(IterationId iteration);
@@ -53,12 +54,11 @@ class MembershipSender {
   struct View {
     uint64_t version = 0;                    // of the latest Membership; 0: none yet
     bool altered = false;                    // something has changed since `version`
-    bool concerns_all = false;               // it is not only about partitions and workers
+    bool concerns_all = false;               // it is not only about partitions
     absl::Time sent = absl::InfinitePast();  // the last change
     // What has changed since the last change was sent. A session that was welcomed later knows some
     // of it already; it gets the same entries, which do it no harm.
     Concerned partitions;
-    std::set<WorkerId> workers;
     size_t opened = 0;  // of `partitions`
   };
 

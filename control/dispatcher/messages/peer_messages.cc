@@ -100,8 +100,7 @@ class MembershipBuilder {
     }
     if (worker) workers_.insert(worker);
   }
-  Membership Build(std::set<WorkerId> workers = {}) && {
-    workers_.merge(workers);
+  Membership Build() && {
     for (WorkerId id : workers_) {
       if (const WorkerRecord* worker = state_.FindWorker(id))
         message_.workers.push_back(DescriptionOf(*worker));
@@ -140,11 +139,11 @@ Membership MembershipOf(const State& state, const IterationState& iteration,
 
 Membership MembershipChangeOf(const State& state, const IterationState& iteration,
                               const protocol::IterationContext* context, uint64_t version,
-                              std::optional<size_t> reader, const std::set<PartitionId>& partitions,
-                              std::set<WorkerId> workers) {
+                              std::optional<size_t> reader,
+                              const std::set<PartitionId>& partitions) {
   MembershipBuilder builder(state, iteration, context, version, reader);
   for (PartitionId partition : partitions) builder.Add(partition);
-  return std::move(builder).Build(std::move(workers));
+  return std::move(builder).Build();
 }
 
 }  // namespace penstock::control

@@ -29,12 +29,12 @@ Membership::Worker DescriptionOf(const WorkerRecord& worker);
 Membership MembershipOf(const State& state, const IterationState& iteration,
                         const protocol::IterationContext* context, uint64_t version,
                         std::optional<size_t> reader);
-// Returns a Membership with these partitions, their workers, and these workers, in time that
-// depends on their number alone. Does not set `since`. A partition that does not serve `reader` has
+// Returns a Membership with these partitions and their workers, in time that depends on their
+// number alone. Does not set `since`. A partition that does not serve `reader` has
 // no worker in it. Without a reader: for any client; REQUIRES: each partition serves all readers.
 Membership MembershipChangeOf(const State& state, const IterationState& iteration,
                               const protocol::IterationContext* context, uint64_t version,
-                              std::optional<size_t> reader, const std::set<PartitionId>& partitions,
-                              std::set<WorkerId> workers);
+                              std::optional<size_t> reader,
+                              const std::set<PartitionId>& partitions);
 
 }  // namespace penstock::control

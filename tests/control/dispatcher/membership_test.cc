@@ -39,7 +39,7 @@ TEST_F(MembershipTest, IsSentOnlyForAHelloThatChangesSomething) {
   ASSERT_TRUE(membership.has_value());
   ASSERT_EQ(membership->workers.size(), 1u);
   EXPECT_EQ(membership->workers[0].address, "elsewhere");
-  EXPECT_TRUE(membership->partitions.empty());
+  EXPECT_EQ(membership->partitions.size(), 1u);
 }
 
 TEST_F(MembershipTest, IsNotSentForTheHellosAfterARestart) {
@@ -277,6 +277,28 @@ TEST_F(AudienceMembershipTest, NoReaderIsAskedOnceMoreAfterARestart) {
       EXPECT_FALSE(std::holds_alternative<Fence>(message)) << "client " << id;
   }
   EXPECT_EQ(record(), before);
+}
+
+TEST_F(AudienceMembershipTest, ANewAddressOfAWorkerGoesToItsReaders) {
+  std::vector<Client> clients;
+  for (uint64_t id = 1; id <= 8; ++id) clients.push_back(Join(id));
+  for (uint64_t worker = 1; worker <= 6; ++worker) {
+    Hello(workers_[worker - 1], absl::StrCat("worker", worker), {}, worker);
+    Pass(2 * kSweepInterval, kSweepInterval);
+    for (Client& client : clients) Read(client);
+  }
+  Pass(2 * kSweepInterval, kSweepInterval);
+  for (Client& client : clients) Read(client);
+  ASSERT_LT(record().partitions[0].audience->size(), 8);
+  const WorkerId moved = record().partitions[0].worker;
+  Hello(workers_[moved.value() - 1], "elsewhere", Held(moved.value()), moved.value());
+  for (size_t reader = 0; reader < clients.size(); ++reader) {
+    const bool is_served = record().partitions[0].MayServe(reader);
+    EXPECT_EQ(Read(clients[reader]), is_served) << reader;
+    const auto* known = clients[reader].view.Find(moved);
+    EXPECT_EQ(known != nullptr, is_served);
+    if (known != nullptr) EXPECT_EQ(known->address, "elsewhere");
+  }
 }
 
 class RandomMembershipTest : public MembershipTest {
