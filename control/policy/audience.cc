@@ -32,14 +32,22 @@ class Shares {
          const LinkRule& rule)
       : record_(record), rule_(rule), share_(rule.share()), served_(record.readers.size()) {
     const std::vector<PartitionId> waiting = protocol::Assignable(record, context);
-    for (size_t p = 0; p < record.partitions.size(); ++p) {
-      const PartitionId id(p + 1);
-      if (!context.partitions[p].ended && !std::ranges::binary_search(waiting, id)) Count(id);
-    }
+    const auto count = [&](bool ended) {
+      for (size_t p = 0; p < record.partitions.size(); ++p) {
+        const PartitionId id(p + 1);
+        if (context.partitions[p].ended.has_value() == ended &&
+            !std::ranges::binary_search(waiting, id))
+          Count(id);
+      }
+    };
+    count(/*ended=*/false);
+    all_ended_ = more_.counted == 0;
+    if (all_ended_) count(/*ended=*/true);
   }
 
   MoreReaders Find() && {
     const IndexSet reading = ReadingPositions(record_);
+    if (all_ended_) more_.counted = 0;
     const int64_t enough = EnoughFor(rule_, reading.size(), more_.counted);
     more_.spare = more_.counted;
     ForEach(reading, [&](size_t reader) {
@@ -119,6 +127,7 @@ class Shares {
   const protocol::IterationRecord& record_;
   const LinkRule& rule_;
   const double share_;
+  bool all_ended_ = false;             // the counted partitions are those that have ended
   std::vector<int64_t> served_;        // by position: the partitions that serve the reader
   int64_t served_all_ = 0;             // partitions that serve all readers
   std::vector<PartitionId> assigned_;  // of those: with an audience

@@ -77,7 +77,8 @@ struct MoreReaders {
 // quarter of their share of the partitions that have not ended: they have joined, their workers are
 // lost, or most partitions have ended. Such a reader is added to the partitions that
 // ChooseAudience() would give it. If these are too few, it is also added to the partitions of the
-// max_links workers of lowest rank that have any.
+// max_links workers of lowest rank that have any. If all partitions have ended, a reader needs one
+// of them: a client that no worker serves would give up while others hold elements.
 MoreReaders ReadersToAdd(const protocol::IterationRecord& record,
                          const protocol::IterationContext& context, const LinkRule& rule);
 

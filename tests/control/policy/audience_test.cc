@@ -133,6 +133,22 @@ TEST_F(AudienceTest, AReaderWhosePartitionsHaveEndedReadsOthers) {
   }
 }
 
+// It may get elements that others give back, and must not give up before.
+TEST_F(AudienceTest, AReaderThatJoinsAfterAllHaveEndedReadsSome) {
+  constexpr LinkRule kRule{.workers = 100, .max_links = 5};
+  for (uint64_t client = 1; client <= 40; ++client) Join(client);
+  AssignAll(kRule);
+  for (protocol::PartitionContext& partition : context_.partitions) partition.ended = 10;
+  EXPECT_THAT(Extend(kRule).of, IsEmpty()) << "each has one already";
+  Join(41);
+  EXPECT_EQ(Links()[40], 0);
+  Extend(kRule);
+  EXPECT_GE(Links()[40], 1);
+  const MoreReaders more = Extend(kRule);
+  EXPECT_THAT(more.of, IsEmpty());
+  EXPECT_EQ(more.spare, 0) << "a partition that is placed again is the only one that counts";
+}
+
 // So that the dispatcher need not look at each change.
 TEST_F(AudienceTest, NoReaderNeedsMoreWhileSomeArePending) {
   constexpr LinkRule kRule{.workers = 300, .max_links = 30};
