@@ -184,23 +184,41 @@ bool SomebodyIsAway(const IterationRecord& record) {
   });
 }
 
+// Returns whether `check` holds for each partition. Begins with the partition `first`, for which it
+// did not hold the last time. So an event costs one check, not one per partition, while that
+// partition waits.
+template <class Check>
+bool HoldsForAll(const IterationRecord& record, size_t& first, const Check& check) {
+  const size_t count = record.partitions.size();
+  for (size_t n = 0; n < count; ++n) {
+    const size_t p = (first + n) % count;
+    if (check(p)) continue;
+    first = p;
+    return false;
+  }
+  return true;
+}
+
+// Returns whether everything has been sent, and each reader has reported what it has.
+bool IsSent(const IterationRecord& record, const IterationContext& context, size_t partition) {
+  return !record.partitions[partition].collecting() && context.partitions[partition].ended &&
+         AllReported(record, context, partition);
+}
+
 // Rule 8.
-bool MayClose(const IterationRecord& record, const IterationContext& context) {
+bool MayClose(const IterationRecord& record, IterationContext& context) {
   if (record.coordinated() && record.rounds.ends.empty()) return false;
   if (record.partitions.empty() || SomebodyIsAway(record)) return false;
-  for (size_t p = 0; p < record.partitions.size(); ++p) {
+  return HoldsForAll(record, context.check_first_to_close, [&](size_t p) {
+    if (!IsSent(record, context, p)) return false;
     const PartitionContext& partition_context = context.partitions[p];
-    if (record.partitions[p].collecting() || !partition_context.ended ||
-        !AllReported(record, context, p))
-      return false;
     IndexSet covered = record.shared() && context.broken != Broken::kCloseOnReceived
                            ? ClaimedOf(record, context, p)
                            : SkipOf(record, context, p);
     if (context.broken == Broken::kCloseOnReceivedByDead)
       for (const AckState& ack : partition_context.readers) covered.Add(ack.reported);
-    if (covered.FirstMissing() < *partition_context.ended) return false;
-  }
-  return true;
+    return covered.FirstMissing() >= *partition_context.ended;
+  });
 }
 
 Index Position(size_t reader) {
@@ -211,6 +229,7 @@ Index Position(size_t reader) {
 bool Holds(const IterationRecord& record, const IterationContext& context, size_t partition,
            size_t reader) {
   const AckState& ack = context.partitions[partition].readers[reader];
+  if (ack.reported.empty()) return false;  // so of most pairs, if partitions have audiences
   IndexSet held = ack.reported;
   held.Remove(Of(record.readers[reader].committed, PartitionAt(partition)));
   held.Remove(ack.claimed);
@@ -233,10 +252,9 @@ Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   if (!record.shared() ||
       std::find(context.waits.begin(), context.waits.end(), true) == context.waits.end())
     return std::move(builder).Build();
-  for (size_t p = 0; p < record.partitions.size(); ++p)
-    if (record.partitions[p].collecting() || !context.partitions[p].ended ||
-        !AllReported(record, context, p))
-      return std::move(builder).Build();
+  if (!HoldsForAll(record, context.check_first_to_share,
+                   [&](size_t p) { return IsSent(record, context, p); }))
+    return std::move(builder).Build();
   IndexSet starving;
   for (size_t r = 0; r < record.readers.size(); ++r)
     if (Starves(record, context, r)) starving.Add(Position(r));
@@ -285,8 +303,8 @@ Decision Consequences(const IterationRecord& record, IterationContext& context) 
   for (size_t r = 0; r < record.readers.size(); ++r) {
     if (!record.readers[r].reads() || !context.present[r]) continue;
     bool reported = true;
-    for (size_t p = 0; p < record.partitions.size(); ++p)
-      reported &= HasReported(record, context, p, r);
+    for (size_t p = 0; reported && p < record.partitions.size(); ++p)
+      reported = HasReported(record, context, p, r);
     if (!reported) continue;
     builder.AddChange(ReaderEnded{record.readers[r].client, FinalOf(record, context, r)});
     builder.EmitTo(record.readers[r].client, record.readers[r].incarnation, End{RoundsOf(record)});

@@ -101,6 +101,10 @@ struct IterationContext {
   // assigned that could not be before. If the count is what it was, Assignable() returns nothing
   // new, and no partition has ended.
   uint64_t placing_changes = 0;
+  // Positions of partitions that are checked first, because they were the first that did not allow
+  // the iteration to close, or to share elements out. They change no decision.
+  size_t check_first_to_close = 0;
+  size_t check_first_to_share = 0;
   Broken broken = Broken::kNone;
 };
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -195,6 +196,40 @@ TEST(IterationCoordinator, ClosesWhenAllIsDeliveredAndNotifiesOfTheEnd) {
   EXPECT_TRUE(harness.record.closed);
   EXPECT_EQ(harness.Sent<ToClient<End>>().size(), 1u);
   EXPECT_TRUE(harness.record.finished);
+}
+
+// The partition that did not allow it the last time is checked first.
+TEST(IterationCoordinator, ClosesAfterTheLastPartitionWhicheverItIs) {
+  std::vector<uint64_t> order = {1, 2, 3, 4};
+  do {
+    for (size_t moved_after = 1; moved_after < order.size(); ++moved_after) {
+      Harness harness;
+      harness.Joins(kAnna);
+      for (int n = 2; n <= 4; ++n) harness.Do(OpenPartition(harness.record, harness.context));
+      const auto assign = [&](PartitionId partition) {
+        harness.Do(AssignTo(harness.record, harness.context, partition, kWorker));
+      };
+      const auto read = [&](PartitionId partition) {
+        const Placement g = harness.record.partition(partition).placement;
+        harness.Do(OnReport(harness.record, harness.context, kAnna, kFirst,
+                            {partition, g, Range(0, 2), {}}));
+        harness.Do(OnEnded(harness.record, harness.context, kWorker, partition, g, 2));
+      };
+      for (const uint64_t partition : order) assign(PartitionId(partition));
+      for (size_t n = 0; n < order.size(); ++n) {
+        EXPECT_FALSE(harness.record.closed);
+        if (n == moved_after)
+          harness.Do(OnRelieve(harness.record, harness.context, PartitionId(order[0])));
+        read(PartitionId(order[n]));
+      }
+      EXPECT_FALSE(harness.record.closed) << "partition " << order[0] << " has moved";
+      read(PartitionId(order[0]));
+      EXPECT_FALSE(harness.record.closed) << "no worker has it";
+      assign(PartitionId(order[0]));
+      read(PartitionId(order[0]));
+      EXPECT_TRUE(harness.record.closed);
+    }
+  } while (std::ranges::next_permutation(order).found);
 }
 
 TEST(IterationCoordinator, RecallsHeldElementsForAWaitingClient) {
