@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "control/protocol/invariant.h"
 
@@ -30,13 +29,13 @@ bool AudienceChooser::Assign(const protocol::IterationRecord& record,
 // A change of the placing takes at most one partition from a reader, or raises what is enough by at
 // most one partition. So does each step of a larger share, which also gives further workers to a
 // reader that has too few.
-bool AudienceChooser::AllHaveEnough(const Looked& last, const IndexSet& reading,
-                                    const LinkRule& rule, uint64_t placing_changes) {
-  if (last.reading != reading) return false;
-  uint64_t changes = placing_changes;
+bool AudienceChooser::AllHaveEnough(const Looked& last, const protocol::IterationContext& context,
+                                    const LinkRule& rule) {
+  if (last.reader_changes != context.reader_changes) return false;
+  uint64_t changes = context.placing_changes;
   if (rule.share() > last.rule.share()) {
-    const int64_t before = EnoughFor(last.rule, reading.size(), last.counted);
-    const int64_t now = EnoughFor(rule, reading.size(), last.counted);
+    const int64_t before = EnoughFor(last.rule, last.readers, last.counted);
+    const int64_t now = EnoughFor(rule, last.readers, last.counted);
     changes += static_cast<uint64_t>(std::max<int64_t>(now - before, 1));
   }
   return changes <= last.until;
@@ -45,10 +44,8 @@ bool AudienceChooser::AllHaveEnough(const Looked& last, const IndexSet& reading,
 void AudienceChooser::Extend(const IterationState& iteration, protocol::IterationContext& context,
                              const LinkRule& rule, Apply apply) {
   const protocol::IterationRecord& record = iteration.record;
-  IndexSet reading = ReadingPositions(record);
   const auto last = looked_.find(iteration.id);
-  const bool enough =
-      last != looked_.end() && AllHaveEnough(last->second, reading, rule, context.placing_changes);
+  const bool enough = last != looked_.end() && AllHaveEnough(last->second, context, rule);
   if (enough && (check_kept_ == nullptr || !check_kept_())) return;
   const MoreReaders more = ReadersToAdd(record, context, rule);
   PENSTOCK_INVARIANT(!enough || more.of.empty());
@@ -56,7 +53,8 @@ void AudienceChooser::Extend(const IterationState& iteration, protocol::Iteratio
   ++looks_;
   for (const auto& [partition, readers] : more.of)
     apply(protocol::ExtendAudience(record, context, partition, readers));
-  looked_[iteration.id] = {std::move(reading), rule, more.counted,
+  looked_[iteration.id] = {context.reader_changes, ReadingPositions(record).size(), rule,
+                           more.counted,
                            context.placing_changes + static_cast<uint64_t>(more.spare)};
 }
 

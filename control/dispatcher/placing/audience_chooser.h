@@ -35,7 +35,7 @@ class AudienceChooser {
   static bool Assign(const protocol::IterationRecord& record, protocol::IterationContext& context,
                      PartitionId partition, WorkerId worker, const LinkRule& rule, Apply apply);
   // Adds readers to partitions where they need more. Looks at the partitions only if there may be
-  // such a reader: a reader has joined, returned or gone, its share is larger than before, or
+  // such a reader: a reader of the iteration has joined, restarted or gone, its share is larger, or
   // enough partitions have been assigned, ended or placed again. REQUIRES: the iteration is not
   // closed.
   void Extend(const IterationState& iteration, protocol::IterationContext& context,
@@ -47,14 +47,15 @@ class AudienceChooser {
  private:
   // What Extend() saw when it last looked at the partitions.
   struct Looked {
-    IndexSet reading;  // the readers
+    uint64_t reader_changes = 0;  // IterationContext::reader_changes
+    int64_t readers = 0;          // that read
     LinkRule rule;
     int64_t counted = 0;  // as in MoreReaders
     uint64_t until = 0;   // IterationContext::placing_changes until which no reader needs more
   };
   // Returns whether no reader needs more, by what Extend() saw.
-  static bool AllHaveEnough(const Looked& last, const IndexSet& reading, const LinkRule& rule,
-                            uint64_t placing_changes);
+  static bool AllHaveEnough(const Looked& last, const protocol::IterationContext& context,
+                            const LinkRule& rule);
 
   const std::function<bool()> check_kept_;
   std::map<IterationId, Looked> looked_;

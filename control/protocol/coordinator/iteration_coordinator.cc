@@ -327,6 +327,11 @@ void CountForPlacing(IterationContext& context, const IterationChange& change) {
                                 !std::holds_alternative<ReaderCommitted>(change) &&
                                 !std::holds_alternative<RoundsForgotten>(change);
   if (concerns_placing) ++context.placing_changes;
+  const bool concerns_readers = std::holds_alternative<ReaderJoined>(change) ||
+                                std::holds_alternative<ReaderReplaced>(change) ||
+                                std::holds_alternative<ReaderGone>(change) ||
+                                std::holds_alternative<ReaderEnded>(change);
+  if (concerns_readers) ++context.reader_changes;
 }
 
 Decision OpenPartition(const IterationRecord& record, IterationContext& context) {

@@ -101,6 +101,9 @@ struct IterationContext {
   // assigned that could not be before. If the count is what it was, Assignable() returns nothing
   // new, and no partition has ended.
   uint64_t placing_changes = 0;
+  // Counts how often a reader has joined or gone, or its process has changed. Each may complete the
+  // answers for many partitions at once.
+  uint64_t reader_changes = 0;
   // Positions of partitions that are checked first, because they were the first that did not allow
   // the iteration to close, or to share elements out. They change no decision.
   size_t check_first_to_close = 0;
@@ -204,8 +207,8 @@ Decision Consequences(const IterationRecord& record, IterationContext& context);
 
 // --- Placing -------------------------------------------------------------------
 
-// Counts a change of the record in `placing_changes`, unless placing does not depend on it. Call it
-// after each change.
+// Counts a change of the record in `placing_changes`, unless placing does not depend on it, and in
+// `reader_changes`. Call it after each change.
 void CountForPlacing(IterationContext& context, const IterationChange& change);
 // Opens one more partition, with the next number. Decides nothing once the iteration is closed.
 Decision OpenPartition(const IterationRecord& record, IterationContext& context);

@@ -14,18 +14,22 @@ namespace penstock::control {
 // An iteration whose workers have one partition each.
 class AudienceFixture : public testing::Test {
  protected:
+  void Alter(const protocol::IterationChange& change) {
+    protocol::Apply(record_, change);
+    protocol::CountForPlacing(context_, change);
+  }
   void Join(uint64_t client) {
-    protocol::Apply(record_, protocol::ReaderJoined{ClientId(client), Incarnation(1)});
+    Alter(protocol::ReaderJoined{ClientId(client), Incarnation(1)});
     for (protocol::PartitionContext& partition : context_.partitions)
       partition.readers.push_back({.at = Placement(1), .reported = {}});
   }
   void Leave(uint64_t client) {
-    protocol::Apply(record_, protocol::ReaderGone{ClientId(client), protocol::ReaderStatus::kLeft});
+    Alter(protocol::ReaderGone{ClientId(client), protocol::ReaderStatus::kLeft});
   }
   void Open(size_t partitions) {
     while (record_.partitions.size() < partitions) {
       const PartitionId next(record_.partitions.size() + 1);
-      protocol::Apply(record_, protocol::PartitionOpened{next});
+      Alter(protocol::PartitionOpened{next});
       context_.partitions.emplace_back().readers.resize(record_.readers.size(),
                                                         {.at = Placement(1), .reported = {}});
     }
@@ -44,7 +48,7 @@ class AudienceFixture : public testing::Test {
   MoreReaders Extend(const LinkRule& rule) {
     MoreReaders more = ReadersToAdd(record_, context_, rule);
     for (const auto& [partition, readers] : more.of)
-      protocol::Apply(record_, protocol::AudienceExtended{partition, readers});
+      Alter(protocol::AudienceExtended{partition, readers});
     return more;
   }
   // Returns how many partitions serve each reader.

@@ -176,7 +176,7 @@ TEST_F(AudienceTest, APartitionCountsWhileItWaitsForAnswersOnly) {
   Open(4);
   Assign(1, IndexSet::Of(0, 1));
   for (uint64_t n = 2; n <= 4; ++n) Assign(n, IndexSet::Of(1, 2));
-  p::Apply(record_, p::PlacementRaised{PartitionId(1), Placement(2)});
+  Alter(p::PlacementRaised{PartitionId(1), Placement(2)});
   EXPECT_THAT(ReadersToAdd(record_, context_, kRule).of, IsEmpty());
   context_.partitions[0].readers[0].at = Placement(2);
   EXPECT_EQ(ReadersToAdd(record_, context_, kRule).of.size(), 3u);
@@ -185,7 +185,7 @@ TEST_F(AudienceTest, APartitionCountsWhileItWaitsForAnswersOnly) {
 TEST_F(AudienceTest, TheLinksOfAReaderAreDescribedWithTheirReason) {
   for (uint64_t client = 1; client <= 3; ++client) Join(client);
   Open(5);
-  p::Apply(record_, p::PartitionAssigned{PartitionId(1), Placement(1), WorkerId(7)});
+  Alter(p::PartitionAssigned{PartitionId(1), Placement(1), WorkerId(7)});
   EXPECT_EQ(DescribeLinks(record_, 2, 1), "all 1");
   for (uint64_t n = 2; n <= 4; ++n) Assign(n, IndexSet::Of(0, 2));
   EXPECT_EQ(DescribeLinks(record_, 0, 1), "all 4");

@@ -23,9 +23,8 @@ class AudienceChooserTest : public AudienceFixture {
     iteration_.record = record_;
     chooser_.Extend(iteration_, context_, rule, [&](const protocol::Decision& decision) {
       for (const protocol::IterationChange& change : decision.changes) {
-        protocol::Apply(record_, change);
+        Alter(change);
         protocol::Apply(iteration_.record, change);
-        protocol::CountForPlacing(context_, change);
       }
     });
   }
@@ -54,6 +53,9 @@ TEST_F(AudienceChooserTest, LooksOnlyIfAReaderMayNeedMore) {
   EXPECT_GT(Links()[40], 7);
   Extend(kRule);
   EXPECT_EQ(Looks(), 0);
+  Alter(protocol::ReaderReplaced{ClientId(3), Incarnation(2), {}});
+  Extend(kRule);
+  EXPECT_EQ(Looks(), 1) << "many partitions may have waited for its answers";
 }
 
 TEST_F(AudienceChooserTest, LooksIfTheShareIsMuchLarger) {
