@@ -249,16 +249,16 @@ bool Starves(const IterationRecord& record, const IterationContext& context, siz
 // holds undelivered.
 Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
-  if (!record.shared() ||
-      std::find(context.waits.begin(), context.waits.end(), true) == context.waits.end())
-    return std::move(builder).Build();
-  if (!HoldsForAll(record, context.check_first_to_share,
-                   [&](size_t p) { return IsSent(record, context, p); }))
+  if (!record.shared() || record.partitions.empty() ||
+      std::find(context.waits.begin(), context.waits.end(), true) == context.waits.end() ||
+      !IsSent(record, context, context.check_first_to_share))
     return std::move(builder).Build();
   IndexSet starving;
   for (size_t r = 0; r < record.readers.size(); ++r)
     if (Starves(record, context, r)) starving.Add(Position(r));
-  if (starving.empty()) return std::move(builder).Build();
+  if (starving.empty() || !HoldsForAll(record, context.check_first_to_share,
+                                       [&](size_t p) { return IsSent(record, context, p); }))
+    return std::move(builder).Build();
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     IndexSet holders;
     for (size_t r = 0; r < record.readers.size(); ++r)
