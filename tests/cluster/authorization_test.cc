@@ -215,6 +215,9 @@ TEST_P(Authorization, EveryCellOfTheTable) {
       {"GetStatus",
        {false, false, true, true, true},
        [](DispatcherStub& stub) { return stub.GetStatus(kPatient).status(); }},
+      {"FinaliseUpgrade",
+       {false, false, false, false, true},
+       [](DispatcherStub& stub) { return stub.FinaliseUpgrade(kPatient); }},
       {"RestoreJob",
        {false, false, false, true, true},
        [&](DispatcherStub& stub) {
