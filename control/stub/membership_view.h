@@ -33,6 +33,13 @@ class MembershipView {
     const auto found = partitions_.find(partition);
     return found == partitions_.end() ? WorkerId() : found->second.worker;
   }
+  // Returns whether the partition is assigned under a placement above `placement`. Then every
+  // reader refuses the elements of `placement`.
+  bool IsAssignedAfter(PartitionId partition, Placement placement) const {
+    const auto found = partitions_.find(partition);
+    return found != partitions_.end() && found->second.worker &&
+           found->second.placement > placement;
+  }
   // Returns the record of a worker that has a partition; null if it has none, or if the dispatcher
   // did not send the record.
   const Membership::Worker* Find(WorkerId worker) const;

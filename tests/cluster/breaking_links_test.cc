@@ -206,7 +206,9 @@ TEST_P(BreakingLinks, LoseAndDoubleNothing) {
     for (int i = 0; i < 2; ++i) readers.emplace_back([&] { Read(cluster, words); });
     for (std::thread& reader : readers) reader.join();
     ExpectEachOnce();
-    EXPECT_GT(transports_.at(GetParam())->dialled() - before, 20);
+    // Each reader dials each worker once, and again after each break. How often links break depends
+    // on how many elements arrive together.
+    EXPECT_GT(transports_.at(GetParam())->dialled() - before, 4) << "no link broke";
   }
 }
 

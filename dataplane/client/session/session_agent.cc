@@ -92,7 +92,7 @@ void SessionAgent::Beat() {
   parts_.links.WantNone(parts_.WantsNoLinks());
   if (parts_.dispatcher.welcome()->version < control::kFirstWithChangedLinks)
     parts_.links.ReportAll();
-  parts_.links.Report(times, *parts_.delivery, heartbeat);
+  parts_.links.Report(times, parts_.membership, *parts_.delivery, heartbeat);
   parts_.dispatcher.Send(std::move(heartbeat));
 }
 

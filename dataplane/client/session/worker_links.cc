@@ -37,6 +37,16 @@ transfer::DialOptions DialOptionsFor(const WorkerLink& link, const SessionOption
   return dial;
 }
 
+// Returns whether no worker needs to know these receives any more. A worker may get a partition
+// before this client hears of it, and may keep a partition after this client has heard that it lost
+// it. Until the partition is assigned again, such a worker sends unreported elements to any reader.
+bool AreSettled(const UnackedReceives& receives, const control::MembershipView& membership) {
+  const std::vector<transfer::Holding> unreported = receives.Unreported();
+  return std::all_of(unreported.begin(), unreported.end(), [&](const transfer::Holding& holding) {
+    return membership.IsAssignedAfter(holding.partition, holding.placement);
+  });
+}
+
 }  // namespace
 
 WorkerLinks::Link* WorkerLinks::Find(WorkerId worker) {
@@ -241,8 +251,8 @@ void WorkerLinks::CountWait(WorkerId worker, StepTimes& times) {
   altered_.insert(worker);
 }
 
-void WorkerLinks::Report(const StepTimes& times, Delivery& delivery,
-                         control::ClientHeartbeat& heartbeat) {
+void WorkerLinks::Report(const StepTimes& times, const control::MembershipView& membership,
+                         Delivery& delivery, control::ClientHeartbeat& heartbeat) {
   const auto report = [&](WorkerId worker, const Link& link) {
     control::LinkCounts& counts = heartbeat.links.emplace_back(link.Counts(none_wanted_));
     counts.worker = worker;
@@ -258,11 +268,10 @@ void WorkerLinks::Report(const StepTimes& times, Delivery& delivery,
   }
   altered_.clear();
   forgotten_.clear();
-  // The unacknowledged receives of the forgotten workers need not be reported, because such a
-  // worker gets partitions only under new placements.
   std::erase_if(unplaced_, [&](WorkerId worker) {
     const Link& link = *Find(worker);
-    if (link.phase != Phase::kDown || !delivery.Forget(worker)) return false;
+    if (link.phase != Phase::kDown || !AreSettled(link.unacked_receives, membership)) return false;
+    if (!delivery.Forget(worker)) return false;
     Agenda<WorkerId>* const agendas[] = {&to_close_, &to_dial_, &out_of_reach_};
     for (Agenda<WorkerId>* agenda : agendas) agenda->Set(worker, absl::InfiniteFuture());
     links_.erase(worker);

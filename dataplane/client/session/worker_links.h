@@ -103,8 +103,10 @@ class WorkerLinks {
   // Counts in `times` that a wait has ended with an element of the worker.
   void CountWait(WorkerId worker, StepTimes& times);
   // Fills in the links that have changed since the previous heartbeat, or all links. Then forgets
-  // workers without a partition or a link, which the next heartbeat names as gone.
-  void Report(const StepTimes& times, Delivery& delivery, control::ClientHeartbeat& heartbeat);
+  // workers without a partition or a link, which the next heartbeat names as gone. A worker to
+  // which this client may still have to report receives is not forgotten.
+  void Report(const StepTimes& times, const control::MembershipView& membership, Delivery& delivery,
+              control::ClientHeartbeat& heartbeat);
   // If a worker was out of reach, or the iteration had no worker, for the whole timeout, notes an
   // error for Next() and returns true. `dispatcher`: the dispatcher's address, for messages.
   bool CheckReach(absl::Time now, const std::string& dispatcher, absl::Time& wake);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which links a session's heartbeats name.
+// Which links a session's heartbeats name, and when a session forgets a worker.
 #include <cstddef>
 #include <map>
 #include <thread>
@@ -35,6 +35,17 @@ class SessionHeartbeatsTest : public SessionTest {
       TakeHeartbeats();
       return taken_ > 0 && condition();
     });
+  }
+
+  // Says that the partition waits for a worker under placement 2.
+  void SayCollecting() {
+    dispatcher_.Say(control::Membership{
+        .version = 2, .partitions = {{kPartition, Placement(2), WorkerId()}}, .workers = {}});
+  }
+  // Breaks the link, and waits until the session has had the time to forget the worker.
+  void BreakLink(transfer::WorkerEnd& link) {
+    link.link().Close(absl::UnavailableError("broken on purpose"));
+    EXPECT_TRUE(HeartbeatsGoOn());
   }
 
   size_t taken_ = 0;
@@ -122,6 +133,43 @@ TEST_F(SessionHeartbeatsTest, ForgetWorkersThatAreGone) {
   EXPECT_TRUE(Comes([&] { return links_.contains(WorkerId(1099)); }));
   EXPECT_TRUE(Comes([&] { return links_.size() <= 2; }));
   EXPECT_TRUE(links_.contains(WorkerId(1099)));
+}
+
+// The dispatcher assigns the partition to its worker again. The worker hears of this first, and
+// sends an element. It would send this element to another reader too, if the next link did not
+// report it (docs/exactly_once.md, rule 5).
+TEST_F(SessionHeartbeatsTest, AWorkerThatSeemsToHaveNoPartitionIsToldWhatWasReceived) {
+  Begin();
+  const auto link = Link();
+  dispatcher_.Say(control::Fence{kPartition, Placement(2)});
+  dispatcher_.Heard<control::FenceAnswer>();
+  SayCollecting();
+  ASSERT_TRUE(Send(link->link(), 0, Placement(2)).ok());
+  EXPECT_EQ(NextValue(), 0);
+  BreakLink(*link);
+
+  dispatcher_.Say(Membership(Placement(2)));
+  const std::vector<transfer::Holding> holdings = Link(1)->link().hello().holdings;
+  ASSERT_EQ(holdings.size(), 1u);
+  EXPECT_EQ(holdings[0].partition, kPartition);
+  EXPECT_EQ(holdings[0].placement, Placement(2));
+  EXPECT_EQ(holdings[0].indices, IndexSet::Of(0, 1));
+}
+
+TEST_F(SessionHeartbeatsTest, ForgetAWorkerOnceItsPartitionIsAssignedAgain) {
+  Begin();
+  const auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  EXPECT_EQ(NextValue(), 0);
+  SayCollecting();
+  BreakLink(*link);
+  TakeHeartbeats();
+  EXPECT_TRUE(links_.contains(kWorker)) << "the worker may not know yet that it lost the partition";
+
+  control::Membership membership = Membership(Placement(2));
+  membership.partitions[0].worker = membership.workers[0].worker = WorkerId(100);
+  dispatcher_.Say(membership);
+  EXPECT_TRUE(Comes([&] { return !links_.contains(kWorker) && links_.contains(WorkerId(100)); }));
 }
 
 }  // namespace
