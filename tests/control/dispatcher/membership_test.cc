@@ -296,8 +296,8 @@ TEST_F(AudienceMembershipTest, ANewAddressOfAWorkerGoesToItsReaders) {
     const bool is_served = record().partitions[0].MayServe(reader);
     EXPECT_EQ(Read(clients[reader]), is_served) << reader;
     const auto* known = clients[reader].view.Find(moved);
-    EXPECT_EQ(known != nullptr, is_served);
-    if (known != nullptr) EXPECT_EQ(known->address, "elsewhere");
+    ASSERT_EQ(known != nullptr, is_served);
+    EXPECT_EQ(is_served ? known->address : "", is_served ? "elsewhere" : "");
   }
 }
 
