@@ -2,6 +2,7 @@
 // A client of etcd whose network loses requests and answers, delays transactions, or is cut.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -31,13 +32,14 @@ class FaultyClient final : public EtcdClient {
     std::lock_guard lock(mu_);
     fate_ = std::move(fate);
   }
-  // Carries out the late transactions, also if the client is cut.
+  // Carries out the late transactions, the latest first, also if the client is cut.
   void DeliverLate() {
     std::vector<EtcdTxn> late;
     {
       std::lock_guard lock(mu_);
       late = std::exchange(late_, {});
     }
+    std::reverse(late.begin(), late.end());
     for (const EtcdTxn& txn : late) client_->Commit(txn).IgnoreError();
   }
 
