@@ -2,8 +2,6 @@
 // A journal that writes the changes to a log. A SnapshotWriter writes its snapshots, while the log
 // goes on. docs/decisions/0001-journal.md gives the reason for two files.
 #include <algorithm>
-#include <deque>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -14,13 +12,10 @@
 #include "control/journal/journal.h"
 #include "control/journal/log_file.h"
 #include "control/journal/log_format.h"
+#include "control/journal/queued_journal.h"
 #include "control/journal/snapshot_store.h"
 #include "control/journal/snapshot_writer.h"
-#include "control/sync/condition.h"
-#include "control/sync/mutex.h"
-#include "control/sync/thread.h"
 #include "include/status_macros.h"
-#include "penstock/check.h"
 
 namespace penstock::control {
 namespace {
@@ -49,169 +44,68 @@ absl::StatusOr<std::vector<uint64_t>> ListLogs(Disk& disk, const std::string& wo
   return firsts;
 }
 
-class LogJournal final : public Journal {
+class LogStore final : public RecordStore {
  public:
-  LogJournal(std::string name, std::string work_dir, Disk& disk, std::unique_ptr<DiskFolder> folder,
-             std::unique_ptr<SnapshotStore> snapshots, LogFile log, uint64_t log_begins,
-             Recovered recovered)
-      : name_(std::move(name)),
-        work_dir_(std::move(work_dir)),
+  // `written`: the last record in the log.
+  LogStore(std::string work_dir, Disk& disk, std::unique_ptr<DiskFolder> folder,
+           std::unique_ptr<SnapshotStore> snapshots, LogFile log, uint64_t log_begins,
+           uint64_t written)
+      : work_dir_(std::move(work_dir)),
         disk_(disk),
         folder_(std::move(folder)),
-        recovered_(std::move(recovered)),
-        snapshots_(std::make_unique<SnapshotWriter>(std::move(snapshots))),
         log_(std::move(log)),
         log_begins_(log_begins),
-        appended_(recovered_.last_sequence()),
-        durable_sequence_(appended_) {}
+        written_(written),
+        snapshots_(std::move(snapshots)) {}
 
-  ~LogJournal() override {
-    {
-      MutexLock lock(mu_);
-      stopping_ = true;
-      changed_.NotifyAll();
-    }
-    if (writer_.joinable()) writer_.join();
-    snapshots_.reset();  // its thread calls this object
+  absl::Status Start(const std::string& name, Lost lost) override {
+    return snapshots_.Start(
+        absl::StrCat("snapshots of ", name),
+        [this](uint64_t sequence) { return RemoveLogs(sequence); }, std::move(lost));
   }
 
-  Recovered TakeRecovered() override { return std::move(recovered_); }
-
-  absl::Status Start(Durable durable) override {
-    durable_ = std::move(durable);
-    RETURN_IF_ERROR(snapshots_->Start(
-        absl::StrCat("snapshots of ", name()),
-        [this](uint64_t sequence) { return RemoveLogs(sequence); },
-        [this](const absl::Status& why) { OnSnapshotLost(why); }));
-    ASSIGN_OR_RETURN(writer_, StartThread(name(), [this] { Write(); }));
+  absl::Status WriteRecords(const std::vector<Recovered::Record>& group) override {
+    std::string bytes;
+    for (const Recovered::Record& record : group) {
+      AppendRecord(record.sequence, group.front().sequence, record.bytes, bytes);
+    }
+    RETURN_IF_ERROR(Annotate(log_.Append(bytes), "at record ", group.front().sequence,
+                             "; no unwritten change was acknowledged; free space and start again"));
+    written_ = group.back().sequence;
     return absl::OkStatus();
   }
 
-  void Append(uint64_t sequence, std::string record) override {
-    MutexLock lock(mu_);
-    PENSTOCK_CHECK(sequence == appended_ + 1);
-    appended_ = sequence;
-    queue_.push_back({.sequence = sequence, .record = std::move(record)});
-    changed_.NotifyAll();
-  }
-
-  void Snapshot(uint64_t sequence, SnapshotChanges changes) override {
-    MutexLock lock(mu_);
-    PENSTOCK_CHECK(sequence <= appended_);
-    queue_.push_back({.sequence = sequence, .snapshot = std::move(changes)});
-    changed_.NotifyAll();
-  }
-
-  absl::Status WaitDurable(uint64_t sequence) override {
-    MutexLock lock(mu_);
-    changed_.Wait(lock,
-                  [&]() REQUIRES(mu_) { return durable_sequence_ >= sequence || !status_.ok(); });
-    return durable_sequence_ >= sequence ? absl::OkStatus() : status_;
-  }
-
-  absl::Status status() const override {
-    MutexLock lock(mu_);
-    return status_;
-  }
-
-  std::string name() const override { return name_; }
-
- private:
-  struct Item {
-    uint64_t sequence;
-    std::string record = {};
-    std::optional<SnapshotChanges> snapshot = {};  // instead of a record
-  };
-
-  // Runs on the writer's thread.
-  void Write() {
-    while (true) {
-      absl::StatusOr<std::vector<Item>> group = TakeGroup();
-      if (!group.ok()) return Fail(group.status());
-      if (group->empty()) return;
-      const bool is_snapshot = group->front().snapshot.has_value();
-      if (absl::Status done = is_snapshot ? BeginSnapshot(group->front()) : WriteRecords(*group);
-          !done.ok())
-        return Fail(done);
-      if (is_snapshot) continue;
-      const uint64_t last = group->back().sequence;
-      bool idle = false;
-      {
-        MutexLock lock(mu_);
-        durable_sequence_ = last;
-        idle = queue_.empty();
-        changed_.NotifyAll();
-      }
-      durable_(last);
-      if (!idle) continue;  // the next group will show that this group is durable
-      if (absl::Status marked = Mark(last); !marked.ok()) return Fail(marked);
-    }
-  }
-
-  void Fail(const absl::Status& status) {
-    {
-      MutexLock lock(mu_);
-      status_ = status;
-      changed_.NotifyAll();
-    }
-    durable_(status);
-  }
-
-  // Returns all waiting items before the next snapshot or, if the first item is a snapshot, that
-  // item. Empty if the writer must stop. The error of OnSnapshotLost(), if it was called.
-  absl::StatusOr<std::vector<Item>> TakeGroup() {
-    MutexLock lock(mu_);
-    changed_.Wait(lock, [this]() REQUIRES(mu_) {
-      return stopping_ || !queue_.empty() || !snapshot_lost_.ok();
-    });
-    RETURN_IF_ERROR(snapshot_lost_);
-    auto end = std::find_if(queue_.begin(), queue_.end(),
-                            [](const Item& item) { return item.snapshot.has_value(); });
-    if (end == queue_.begin() && end != queue_.end()) ++end;
-    std::vector<Item> group(std::make_move_iterator(queue_.begin()), std::make_move_iterator(end));
-    queue_.erase(queue_.begin(), end);
-    return group;
-  }
-
-  absl::Status WriteRecords(const std::vector<Item>& group) {
-    std::string bytes;
-    for (const Item& item : group) {
-      AppendRecord(item.sequence, group.front().sequence, item.record, bytes);
-    }
-    return Annotate(log_.Append(bytes), "at record ", group.front().sequence,
-                    "; no unwritten change was acknowledged; free space and start again");
-  }
-
-  absl::Status Mark(uint64_t sequence) {
+  // The next group would show that this one is durable. If there is none yet, a mark shows it.
+  absl::Status OnIdle() override {
     std::string mark;
-    AppendMark(sequence, mark);
-    return Annotate(log_.AppendUnsynced(mark), "after record ", sequence,
+    AppendMark(written_, mark);
+    return Annotate(log_.AppendUnsynced(mark), "after record ", written_,
                     "; free space and start again");
   }
 
   // Begins a new log, so that the logs before it can be removed once the snapshot is durable. If no
   // space or no file descriptor is left for a new log, the old one is continued, and stays until
   // the next snapshot.
-  absl::Status BeginSnapshot(Item& item) {
-    const uint64_t written = durable();
-    if (log_begins_ != written + 1) {
-      if (absl::StatusOr<LogFile> log = LogFile::Make(disk_, LogPath(work_dir_, written + 1));
+  absl::Status WriteSnapshot(uint64_t sequence, SnapshotChanges changes) override {
+    if (log_begins_ != written_ + 1) {
+      if (absl::StatusOr<LogFile> log = LogFile::Make(disk_, LogPath(work_dir_, written_ + 1));
           log.ok()) {
         log_ = *std::move(log);
-        log_begins_ = written + 1;
+        log_begins_ = written_ + 1;
         RETURN_IF_ERROR(folder_->Sync());
       } else if (absl::IsResourceExhausted(log.status())) {
         ReportFailedSnapshot(log.status());
         // A new log would show that the records before it are durable. The mark shows this instead.
-        RETURN_IF_ERROR(Mark(written));
+        RETURN_IF_ERROR(OnIdle());
       } else {
         return log.status();
       }
     }
-    snapshots_->Write(item.sequence, *std::move(item.snapshot));
+    snapshots_.Write(sequence, std::move(changes));
     return absl::OkStatus();
   }
 
+ private:
   // Called on the thread of snapshots_. Removes the logs that contain only records up to
   // `sequence`. If a power loss brings one of them back, it is ignored.
   absl::Status RemoveLogs(uint64_t sequence) {
@@ -221,37 +115,13 @@ class LogJournal final : public Journal {
     return absl::OkStatus();
   }
 
-  // Called on the thread of snapshots_. The writer's thread then fails.
-  void OnSnapshotLost(const absl::Status& why) {
-    MutexLock lock(mu_);
-    snapshot_lost_ = why;
-    changed_.NotifyAll();
-  }
-
-  uint64_t durable() const {
-    MutexLock lock(mu_);
-    return durable_sequence_;
-  }
-
-  const std::string name_;
   const std::string work_dir_;
   Disk& disk_;
-  const std::unique_ptr<DiskFolder> folder_;  // used only by the writer thread
-  Recovered recovered_;
-  Durable durable_;                            // constant after Start
-  std::unique_ptr<SnapshotWriter> snapshots_;  // constant until the end
-  LogFile log_;                                // used only by the writer thread
-  uint64_t log_begins_;                        // the number of its first record; as log_
-  Thread writer_;
-
-  mutable Mutex mu_;
-  Condition changed_;
-  std::deque<Item> queue_ GUARDED_BY(mu_);
-  uint64_t appended_ GUARDED_BY(mu_);
-  uint64_t durable_sequence_ GUARDED_BY(mu_);
-  absl::Status status_ GUARDED_BY(mu_);
-  absl::Status snapshot_lost_ GUARDED_BY(mu_);
-  bool stopping_ GUARDED_BY(mu_) = false;
+  const std::unique_ptr<DiskFolder> folder_;
+  LogFile log_;
+  uint64_t log_begins_;  // the number of its first record
+  uint64_t written_;     // the last record in the log
+  SnapshotWriter snapshots_;
 };
 
 struct LastLog {
@@ -312,9 +182,9 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenLogJournal(const std::string& work_
                    LogFile::Rewrite(disk, LogPath(work_dir, last.first), last.valid_bytes));
   ASSIGN_OR_RETURN(std::unique_ptr<DiskFolder> folder, disk.OpenFolder(work_dir));
   RETURN_IF_ERROR(folder->Sync());
-  return std::make_unique<LogJournal>(std::move(name), work_dir, disk, std::move(folder),
-                                      std::move(snapshots), std::move(log), last.first,
-                                      std::move(recovered));
+  auto store = std::make_unique<LogStore>(work_dir, disk, std::move(folder), std::move(snapshots),
+                                          std::move(log), last.first, recovered.last_sequence());
+  return MakeQueuedJournal(std::move(name), std::move(recovered), std::move(store));
 }
 
 }  // namespace penstock::control
