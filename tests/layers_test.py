@@ -26,7 +26,7 @@ ALLOWED = {
     "control/settings": {"include"},
     "control/protocol": {"include"},
     "control/state": {"control/protocol", "control/proto"},
-    "control/journal": {"control/state", "control/proto"},
+    "control/journal": {"control/state", "control/proto", "control/etcd"},
     "control/policy": {"control/state", "control/protocol"},
     "control/stub": {"control/protocol"},
     "control/rpc": {"control/proto", "control/stub"},

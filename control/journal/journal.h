@@ -92,8 +92,8 @@ class Journal {
   // Waits until the record `sequence` is durable. Returns the journal's error if it never will be.
   virtual absl::Status WaitDurable(uint64_t sequence) = 0;
   virtual absl::Status status() const = 0;
-  // Returns "memory", "sqlite:<path>" or the name given to OpenLogJournal(), for status and
-  // messages.
+  // Returns "memory", "sqlite:<path>", "etcd:<prefix>" or the name given to OpenLogJournal(), for
+  // status and messages.
   virtual std::string name() const = 0;
 };
 
