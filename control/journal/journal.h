@@ -106,14 +106,17 @@ std::unique_ptr<Journal> OpenMemoryJournal();
 // incomplete record at the end is cut off, and Recovered::cut describes it. Only this user may read
 // the files, because they say what jobs read. The logs are on `disk`; SQLite opens journal.db
 // itself, on this machine's disk.
+// `term`: of the leader that opens it, if there are standbys on other machines that mount the
+// directory; 0: none. Once a leader of a later term has opened it, the journal fails with Aborted.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir,
-                                                           Disk& disk = LocalDisk());
+                                                           Disk& disk = LocalDisk(),
+                                                           uint64_t term = 0);
 
 // Opens a journal whose logs are on `disk` in the directory `work_dir`, which must exist, and whose
 // snapshot is in `snapshots`. `disk` must outlive the journal. Has the errors of OpenSqliteJournal,
 // except that only the store can notice a second process.
 absl::StatusOr<std::unique_ptr<Journal>> OpenLogJournal(const std::string& work_dir, Disk& disk,
                                                         std::unique_ptr<SnapshotStore> snapshots,
-                                                        std::string name);
+                                                        std::string name, uint64_t term = 0);
 
 }  // namespace penstock::control

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "control/env/disk.h"
 #include "control/journal/journal.h"
+#include "control/journal/leader_file.h"
 #include "control/journal/log_file.h"
 #include "control/journal/log_format.h"
 #include "control/journal/queued_journal.h"
@@ -44,15 +45,38 @@ absl::StatusOr<std::vector<uint64_t>> ListLogs(Disk& disk, const std::string& wo
   return firsts;
 }
 
+// The snapshots of a leader. No other leader's snapshot is changed, and no log is removed once
+// another leader has taken the directory.
+class LedSnapshots final : public SnapshotStore {
+ public:
+  LedSnapshots(std::unique_ptr<SnapshotStore> store, std::shared_ptr<const LeaderFile> leader)
+      : store_(std::move(store)), leader_(std::move(leader)) {}
+
+  absl::StatusOr<Snapshot> Read() override { return store_->Read(); }
+  absl::Status Write(uint64_t sequence, const SnapshotChanges& changes) override {
+    RETURN_IF_ERROR(leader_->Check());
+    return store_->Write(sequence, changes);
+  }
+  absl::Status CheckThere() override {
+    RETURN_IF_ERROR(leader_->Check());
+    return store_->CheckThere();
+  }
+
+ private:
+  const std::unique_ptr<SnapshotStore> store_;
+  const std::shared_ptr<const LeaderFile> leader_;
+};
+
 class LogStore final : public RecordStore {
  public:
-  // `written`: the last record in the log.
+  // `leader`: null if only this dispatcher may run. `written`: the last record in the log.
   LogStore(std::string work_dir, Disk& disk, std::unique_ptr<DiskFolder> folder,
-           std::unique_ptr<SnapshotStore> snapshots, LogFile log, uint64_t log_begins,
-           uint64_t written)
+           std::shared_ptr<const LeaderFile> leader, std::unique_ptr<SnapshotStore> snapshots,
+           LogFile log, uint64_t log_begins, uint64_t written)
       : work_dir_(std::move(work_dir)),
         disk_(disk),
         folder_(std::move(folder)),
+        leader_(std::move(leader)),
         log_(std::move(log)),
         log_begins_(log_begins),
         written_(written),
@@ -69,7 +93,9 @@ class LogStore final : public RecordStore {
     for (const Recovered::Record& record : group) {
       AppendRecord(record.sequence, group.front().sequence, record.bytes, bytes);
     }
-    RETURN_IF_ERROR(Annotate(log_.Append(bytes), "at record ", group.front().sequence,
+    const absl::Status appended = log_.Append(bytes);
+    RETURN_IF_ERROR(CheckLeads());  // also says why the log was replaced
+    RETURN_IF_ERROR(Annotate(appended, "at record ", group.front().sequence,
                              "; no unwritten change was acknowledged; free space and start again"));
     written_ = group.back().sequence;
     return absl::OkStatus();
@@ -87,6 +113,7 @@ class LogStore final : public RecordStore {
   // space or no file descriptor is left for a new log, the old one is continued, and stays until
   // the next snapshot.
   absl::Status WriteSnapshot(uint64_t sequence, SnapshotChanges changes) override {
+    RETURN_IF_ERROR(CheckLeads());
     if (log_begins_ != written_ + 1) {
       if (absl::StatusOr<LogFile> log = LogFile::Make(disk_, LogPath(work_dir_, written_ + 1));
           log.ok()) {
@@ -115,9 +142,12 @@ class LogStore final : public RecordStore {
     return absl::OkStatus();
   }
 
+  absl::Status CheckLeads() const { return leader_ ? leader_->Check() : absl::OkStatus(); }
+
   const std::string work_dir_;
   Disk& disk_;
   const std::unique_ptr<DiskFolder> folder_;
+  const std::shared_ptr<const LeaderFile> leader_;
   LogFile log_;
   uint64_t log_begins_;  // the number of its first record
   uint64_t written_;     // the last record in the log
@@ -172,7 +202,13 @@ absl::StatusOr<LastLog> ReadLogs(Disk& disk, const std::string& work_dir, Recove
 
 absl::StatusOr<std::unique_ptr<Journal>> OpenLogJournal(const std::string& work_dir, Disk& disk,
                                                         std::unique_ptr<SnapshotStore> snapshots,
-                                                        std::string name) {
+                                                        std::string name, uint64_t term) {
+  std::shared_ptr<const LeaderFile> leader;
+  if (term != 0) {
+    ASSIGN_OR_RETURN(LeaderFile taken, LeaderFile::Take(disk, work_dir, term));
+    leader = std::make_shared<const LeaderFile>(std::move(taken));
+    snapshots = std::make_unique<LedSnapshots>(std::move(snapshots), leader);
+  }
   ASSIGN_OR_RETURN(SnapshotStore::Snapshot snapshot, snapshots->Read());
   Recovered recovered;
   recovered.snapshot = std::move(snapshot.pieces);
@@ -182,8 +218,9 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenLogJournal(const std::string& work_
                    LogFile::Rewrite(disk, LogPath(work_dir, last.first), last.valid_bytes));
   ASSIGN_OR_RETURN(std::unique_ptr<DiskFolder> folder, disk.OpenFolder(work_dir));
   RETURN_IF_ERROR(folder->Sync());
-  auto store = std::make_unique<LogStore>(work_dir, disk, std::move(folder), std::move(snapshots),
-                                          std::move(log), last.first, recovered.last_sequence());
+  auto store = std::make_unique<LogStore>(work_dir, disk, std::move(folder), std::move(leader),
+                                          std::move(snapshots), std::move(log), last.first,
+                                          recovered.last_sequence());
   return MakeQueuedJournal(std::move(name), std::move(recovered), std::move(store));
 }
 

@@ -264,12 +264,12 @@ absl::Status SnapshotDb::CheckThere() {
   return absl::FailedPreconditionError(absl::StrCat("journal ", path_, " was deleted or replaced"));
 }
 
-absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir,
-                                                           Disk& disk) {
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& work_dir, Disk& disk,
+                                                           uint64_t term) {
   RETURN_IF_ERROR(disk.MakeFolders(work_dir));
   ASSIGN_OR_RETURN(SnapshotDb db, SnapshotDb::Open(work_dir + "/journal.db"));
   return OpenLogJournal(work_dir, disk, std::make_unique<SnapshotDb>(std::move(db)),
-                        absl::StrCat("sqlite:", work_dir));
+                        absl::StrCat("sqlite:", work_dir), term);
 }
 
 }  // namespace penstock::control
