@@ -32,7 +32,7 @@ ALLOWED = {
     "control/rpc": {"control/proto", "control/stub"},
     "control/etcd": {"control/rpc"},
     "control/leadership": {"control/etcd"},
-    "control/dispatcher": {"control/policy", "control/journal", "control/rpc"},
+    "control/dispatcher": {"control/policy", "control/journal", "control/leadership", "control/rpc"},
     "dataplane/element": {"include"},
     "dataplane/memory": {"include", "dataplane/element"},
     "dataplane/dataset/image": {"dataplane/memory"},

@@ -263,6 +263,7 @@ void Core::OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat 
     }
   }
   CountHeartbeat();
+  if (options_.leads && !options_.leads()) return;
   if (!renewal->due) return peer->writer->Send(ClientHeartbeatAnswer{renewal->counter}, 0);
   Transaction txn(*this);
   sessions_.AnswerHeartbeat(txn, *peer, heartbeat.counter);
@@ -278,6 +279,7 @@ void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) 
       workers_.OnHeartbeat(*peer, std::move(*beat));
     }
     CountHeartbeat();
+    if (options_.leads && !options_.leads()) return;
     peer->writer->Send(WorkerHeartbeatAnswer{counter}, 0);
     return;
   }

@@ -82,6 +82,9 @@ struct CoreOptions {
   // more. May block, for example while the host name is resolved. Only ProbeBrokenWorkers() calls
   // it.
   std::function<bool(const std::string& address)> port_refuses;
+  // Returns whether surely no other dispatcher leads. While it returns false, no heartbeat is
+  // answered. Null: there is no standby. Any thread may call it.
+  std::function<bool()> leads;
   // Called once when the journal cannot be written. After that, the dispatcher answers no requests.
   std::function<void(const absl::Status&)> on_failure;
   std::shared_ptr<EventLog> events;

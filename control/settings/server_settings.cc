@@ -35,6 +35,28 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
        "File with the key from which the tokens of jobs are made, to be kept apart from "
        "--work-dir; "
        "empty means the file key in --work-dir."},
+      {"journal", &config.journal,
+       "Journal in an etcd cluster in place of --work-dir, for dispatchers with standbys: "
+       "etcd://host:port,host:port,host:port/prefix, or etcds://… over TLS "
+       "(docs/high_availability.md).",
+       nullptr, /*may_be_empty=*/false},
+      {"leader-election", &config.leader_election,
+       "Such an address, for dispatchers whose --work-dir is on a volume that all of them mount: "
+       "one leads, the others wait.",
+       nullptr, /*may_be_empty=*/false},
+      {"leader-lease-ms", &config.leader_lease,
+       "Milliseconds after the leader's last sign of life after which a standby leads; whole "
+       "seconds, at least 2."},
+      {"etcd-user", &config.etcd.user, "User at etcd; empty means that etcd does not ask for one."},
+      {"etcd-password-file", &config.etcd.password_file, "File with the password of --etcd-user."},
+      {"etcd-ca", &config.etcd.ca,
+       "File of CA certificates in PEM for etcds://; one of them must have signed etcd's "
+       "certificate.",
+       nullptr, /*may_be_empty=*/false},
+      {"etcd-certificate", &config.etcd.certificate,
+       "File of the dispatcher's certificate for etcd, in PEM.", nullptr, /*may_be_empty=*/false},
+      {"etcd-key", &config.etcd.key, "File of the private key of that certificate, in PEM.",
+       nullptr, /*may_be_empty=*/false},
       {"client-timeout-ms", &config.client_timeout,
        "Milliseconds of silence after which a client is declared dead."},
       {"worker-timeout-ms", &config.worker_timeout,

@@ -38,6 +38,16 @@ struct NamespaceLimits {
   int64_t worker_percent = 0;
 };
 
+// How a dispatcher reaches the etcd cluster that `journal` or `leader_election` names.
+struct EtcdConfig {
+  std::string user;           // empty: etcd does not ask who its clients are
+  std::string password_file;  // the file that contains the user's password
+  // For etcds://: as in TlsConfig.
+  std::string ca;
+  std::string certificate;
+  std::string key;
+};
+
 struct DispatcherConfig {
   std::string host = "localhost";    // to bind; loopback unless set
   int port = 0;                      // 0: any free port
@@ -46,6 +56,17 @@ struct DispatcherConfig {
   // The file with the key from which the tokens of jobs are made; it is made if no job needs it
   // yet. Empty: `key` in work_dir. With a file elsewhere, a copy of work_dir gives nobody a token.
   std::string journal_key_file;
+  // The journal in an etcd cluster, in place of work_dir:
+  // "etcd://host:port,host:port,host:port/prefix", or "etcds://…" over TLS. Several dispatchers may
+  // have the same journal: one leads, and the others are standbys (docs/high_availability.md).
+  // Needs journal_key_file, with the same key for all of them.
+  std::string journal;
+  // The same kind of address, for dispatchers that have the same work_dir, on a volume that all of
+  // them mount.
+  std::string leader_election;
+  // A standby leads this long after the leader's last sign of life. Whole seconds, at least 2.
+  absl::Duration leader_lease = absl::Seconds(3);
+  EtcdConfig etcd;
   absl::Duration client_timeout = absl::Seconds(60);
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
@@ -95,7 +116,9 @@ class DispatchServer {
  public:
   // Starts a dispatcher. Unavailable if the port is in use. FailedPrecondition if another
   // dispatcher has the journal open, if a newer release wrote the journal, or if the key that its
-  // jobs need is missing. DataLoss, with the record's number, if the journal is damaged.
+  // jobs need is missing. DataLoss, with the record's number, if the journal is damaged. With
+  // `journal` or `leader_election`, waits until this dispatcher leads; until then it does not
+  // listen.
   static absl::StatusOr<std::unique_ptr<DispatchServer>> Start(DispatcherConfig config = {});
   virtual ~DispatchServer() = default;  // stops it
 
@@ -104,7 +127,7 @@ class DispatchServer {
   virtual int NumWorkers() const = 0;      // alive workers
   virtual int metrics_port() const = 0;    // -1: none
   // Returns OK, or the error with which the dispatcher ended by itself because the journal cannot
-  // be written (ResourceExhausted if the disk is full).
+  // be written (ResourceExhausted if the disk is full), or because it leads no longer (Aborted).
   virtual absl::Status status() const = 0;
   virtual void Stop() = 0;  // idempotent, bounded
   virtual void Join() = 0;  // returns when it was stopped, or ended by itself

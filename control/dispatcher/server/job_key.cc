@@ -64,11 +64,17 @@ absl::Status WriteKey(const std::string& path, const std::string& key, Disk& dis
 }
 
 absl::Status WrongKey(const DispatcherConfig& config, const std::string& what) {
+  const std::string lost =
+      config.work_dir.empty()
+          ? ""
+          : absl::StrCat(". If it is lost, run `penstock journal repair --forget-key ",
+                         config.work_dir,
+                         "`, which cancels these jobs; the dispatcher then starts");
   return absl::FailedPreconditionError(absl::StrCat(
       what,
       ", but jobs in the journal need the key with which they began: put back that file, or "
-      "name it with journal_key_file. If it is lost, run `penstock journal repair --forget-key ",
-      config.work_dir, "`, which cancels these jobs; the dispatcher then starts"));
+      "name it with journal_key_file",
+      lost));
 }
 
 }  // namespace

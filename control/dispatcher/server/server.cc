@@ -11,6 +11,7 @@
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/messages/refusals.h"
 #include "control/dispatcher/server/job_key.h"
+#include "control/dispatcher/server/led_journal.h"
 #include "control/dispatcher/server/listener.h"
 #include "control/dispatcher/server/page_access.h"
 #include "control/dispatcher/server/probe.h"
@@ -52,15 +53,17 @@ absl::Status CheckLimits(const std::string& of, const NamespaceLimits& limits) {
 }
 
 absl::Status CheckConfig(const DispatcherConfig& config) {
-  if (config.fault_tolerant_mode && config.work_dir.empty()) {
+  const bool durable = !config.work_dir.empty() || !config.journal.empty();
+  if (config.fault_tolerant_mode && !durable) {
     return absl::InvalidArgumentError(
         "fault_tolerant_mode is True, but no work_dir is configured.");
   }
-  if (!config.journal_key_file.empty() && config.work_dir.empty()) {
+  if (!config.journal_key_file.empty() && !durable) {
     return absl::InvalidArgumentError(
         "journal_key_file is configured without work_dir; without a journal, the key is in memory "
         "only");
   }
+  RETURN_IF_ERROR(control::CheckLeaderSettings(config));
   if (config.protocol != "grpc") {
     return absl::NotFoundError(
         absl::StrCat("No credentials factory has been registered for protocol ", config.protocol,
@@ -104,7 +107,11 @@ class Server final : public DispatchServer {
   absl::Status Open() {
     RETURN_IF_ERROR(CheckConfig(config_));
     std::unique_ptr<Journal> journal = control::OpenMemoryJournal();
-    if (!config_.work_dir.empty()) {
+    if (control::HasStandbys(config_)) {
+      ASSIGN_OR_RETURN(leadership_,
+                       control::WaitToLead(config_, [this](const absl::Status& why) { End(why); }));
+      ASSIGN_OR_RETURN(journal, control::OpenLedJournal(config_, leadership_->term()));
+    } else if (!config_.work_dir.empty()) {
       ASSIGN_OR_RETURN(journal, control::OpenSqliteJournal(config_.work_dir));
     }
     ASSIGN_OR_RETURN(core_, Core::Open(Options(), std::move(journal)));
@@ -163,6 +170,7 @@ class Server final : public DispatchServer {
       core = std::move(core_);
     }
     core.reset();  // also closes the journal, so that another dispatcher may open it
+    if (leadership_ != nullptr) leadership_->Resign();
     MutexLock lock(mu_);
     stopped_ = true;
     changed_.NotifyAll();
@@ -204,18 +212,26 @@ class Server final : public DispatchServer {
     options.now = BootTime;
     options.random = RandomNumber;
     options.job_tokens = [this](uint64_t needed) -> absl::StatusOr<control::JobTokens> {
-      if (config_.work_dir.empty()) return control::TokensWith(control::DrawJobKey());
+      if (config_.work_dir.empty() && config_.journal.empty()) {
+        return control::TokensWith(control::DrawJobKey());
+      }
       return control::OpenJobKey(config_, needed);
     };
     options.port_refuses = control::PortRefuses;
     options.events = StderrEventLog();
     options.broken = broken_;
-    options.on_failure = [this](const absl::Status& status) {
-      MutexLock lock(mu_);
-      status_ = status;
-      changed_.NotifyAll();
-    };
+    options.on_failure = [this](const absl::Status& status) { End(status); };
+    if (leadership_ != nullptr) {
+      options.leads = [this] { return BootTime() < leadership_->HoldsUntil(); };
+    }
     return options;
+  }
+
+  // Lets the sweeper's thread end the service. `why`: the first reason counts.
+  void End(const absl::Status& why) {
+    MutexLock lock(mu_);
+    if (status_.ok()) status_ = why;
+    changed_.NotifyAll();
   }
 
   std::string RenderMetrics() const {
@@ -301,7 +317,8 @@ class Server final : public DispatchServer {
   bool stopping_ GUARDED_BY(mu_) = false;
   bool stopped_ GUARDED_BY(mu_) = false;
 
-  std::unique_ptr<Core> core_;  // null after the stop; written under mu_
+  std::unique_ptr<control::Leadership> leadership_;  // null: there are no standbys
+  std::unique_ptr<Core> core_;                       // null after the stop; written under mu_
   std::unique_ptr<control::Listener> listener_;
   int port_ = 0;
   std::unique_ptr<PageServer> status_server_;

@@ -163,6 +163,14 @@ class DispatcherConfig:
     namespaces: Optional[dict] = None  # {"name": {"max_jobs": 3}}; other limits are those of each namespace, above
     max_links: Optional[int] = None
     metrics_host: Optional[str] = None
+    journal: Optional[str] = None
+    leader_election: Optional[str] = None
+    leader_lease_ms: Optional[int] = None
+    etcd_user: Optional[str] = None
+    etcd_password_file: Optional[str] = None
+    etcd_ca: Optional[str] = None
+    etcd_certificate: Optional[str] = None
+    etcd_key: Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
