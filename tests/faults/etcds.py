@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An etcd cluster of real processes on loopback, and the address at which a leader is found."""
+"""An etcd cluster of real processes on loopback."""
 import contextlib
 import socket
 import subprocess
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -68,40 +67,3 @@ class Etcds:
                     return
             time.sleep(0.05)
         raise Failed("etcd does not become healthy")
-
-
-class LeaderAddress:
-    """An address that leads to the present leader, as a virtual IP does. A connection stays where it was opened."""
-
-    def __init__(self):
-        self.port = None  # of the leader
-        self.server = socket.create_server(("127.0.0.1", 0))
-        self.service = f"grpc://127.0.0.1:{self.server.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.close()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):  # closed
-            while True:
-                near = self.server.accept()[0]
-                try:
-                    far = socket.create_connection(("127.0.0.1", self.port))
-                except OSError:
-                    near.close()
-                    continue
-                for source, sink in ((near, far), (far, near)):
-                    threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
-
-    @staticmethod
-    def _copy(source, sink):
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                sink.sendall(data)
-        for each in (source, sink):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)

@@ -3,7 +3,8 @@
 """A standby takes over from the leading dispatcher, which is killed, stopped for some time or stopped for good.
 
 Three etcd processes elect the leader. The journal is in etcd, or in a folder that both dispatchers
-reach. Two trainers share a job, and read each element once. The last line reports the result.
+reach. Workers and trainers know the addresses of both. Two trainers share a job, and read each
+element once. The last line reports the result.
 """
 import signal
 import time
@@ -27,12 +28,11 @@ def on_volume(scene, etcd):
 class Takeover:
     """A leader, a standby, two workers, and two trainers that have read a part of their job."""
 
-    def __init__(self, scene, fleet, address):
-        self.fleet, self.address = fleet, address
-        address.port = fleet.port
-        fleet.service = address.service
+    def __init__(self, scene, fleet):
+        self.fleet = fleet
+        self.ports = [fleet.port, *etcds.free_ports(1)]  # of the leader, and of the standby
+        fleet.service += f",127.0.0.1:{self.ports[1]}"
         self.leader = fleet.dispatcher
-        fleet.port = 0
         self.standby = self.add_standby()
         for _ in range(2):
             fleet.start_worker()
@@ -41,6 +41,7 @@ class Takeover:
             reader.expect(f"read {scene.rng.randrange(50, 1500)}", "read")
 
     def add_standby(self):
+        self.fleet.port = self.ports[1]
         self.fleet.start_dispatcher()
         standby = self.fleet.dispatcher
         deadline = time.monotonic() + 60
@@ -53,7 +54,8 @@ class Takeover:
     def await_standby(self):
         """Returns when the standby leads."""
         began = time.monotonic()
-        self.address.port = int(self.standby.hear_match(r"ready at \S+:(\d+)", seconds=60)[1])
+        self.standby.hear_match("ready at", seconds=60)
+        self.ports.reverse()
         print(f"  {self.standby.name} leads after {time.monotonic() - began:.1f} s", flush=True)
 
     def finish(self, scene):
@@ -70,9 +72,8 @@ class Takeover:
 def played(name, flags, act):
     """Returns a scene of that name: `act` with a Takeover, between the trainers' first elements and their last."""
     def scene(scene):
-        with etcds.Etcds(scene.folder) as etcd, etcds.LeaderAddress() as address, \
-                scene.fleet(*flags(scene, etcd)) as fleet:
-            takeover = Takeover(scene, fleet, address)
+        with etcds.Etcds(scene.folder) as etcd, scene.fleet(*flags(scene, etcd)) as fleet:
+            takeover = Takeover(scene, fleet)
             act(scene, takeover, etcd)
             takeover.finish(scene)
     scene.__name__ = name
