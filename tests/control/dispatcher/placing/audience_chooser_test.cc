@@ -33,7 +33,7 @@ class AudienceChooserTest : public AudienceFixture {
 
   static constexpr LinkRule kRule{.workers = 300, .max_links = 30};
   IterationState iteration_;
-  AudienceChooser chooser_{/*check_kept=*/true};
+  AudienceChooser chooser_{/*check_kept=*/[] { return true; }};
   int64_t looks_ = 0;
 };
 
