@@ -126,4 +126,11 @@ inline std::vector<Change> OneOfEachChange() {
       FormatFinalised{2}};
 }
 
+// Returns them without the last, which a state in the newest format refuses.
+inline std::vector<Change> EachChangeBeforeFinalised() {
+  std::vector<Change> changes = OneOfEachChange();
+  changes.pop_back();
+  return changes;
+}
+
 }  // namespace penstock::control

@@ -52,7 +52,7 @@ State LargeIteration(size_t bookmark_bytes) {
 
 TEST(JoinedPieces, AreTheState) {
   State state;
-  for (const Change& change : OneOfEachChange()) {
+  for (const Change& change : EachChangeBeforeFinalised()) {
     state.Apply(change);
     const std::vector<std::string> joined = Joined(state);
     EXPECT_EQ(joined.size(), 1u);

@@ -86,7 +86,7 @@ class SnapshotTakerTest : public ::testing::Test {
 TEST_F(SnapshotTakerTest, EachChangeIsInTheNextSnapshot) {
   taker_.Begin(state_);
   EXPECT_TRUE(Take().whole);
-  for (const Change& change : OneOfEachChange()) {
+  for (const Change& change : EachChangeBeforeFinalised()) {
     Apply(change);
     EXPECT_FALSE(Take().whole);
     EXPECT_EQ(Pieces(), EncodeState(state_).value()) << "change " << change.index();
@@ -94,7 +94,7 @@ TEST_F(SnapshotTakerTest, EachChangeIsInTheNextSnapshot) {
 }
 
 TEST_F(SnapshotTakerTest, ASnapshotIsTheStateWithWhichItBegan) {
-  const std::vector<Change> changes = OneOfEachChange();
+  const std::vector<Change> changes = EachChangeBeforeFinalised();
   for (size_t begins = 0; begins < changes.size(); ++begins) {
     SCOPED_TRACE(absl::StrCat("before change ", begins));
     state_ = {.format = kNewestFormat};
@@ -112,7 +112,7 @@ TEST_F(SnapshotTakerTest, ASnapshotIsTheStateWithWhichItBegan) {
 }
 
 TEST_F(SnapshotTakerTest, ARecoveredStateIsTakenAsAWhole) {
-  for (const Change& change : OneOfEachChange()) state_.Apply(change);
+  for (const Change& change : EachChangeBeforeFinalised()) state_.Apply(change);
   taker_.Begin(state_);
   EXPECT_TRUE(Take().whole);
   EXPECT_EQ(Pieces(), EncodeState(state_).value());
@@ -130,7 +130,7 @@ TEST_F(SnapshotTakerTest, EachSnapshotIsWholeUntilTheFormatIsFinalised) {
     EXPECT_EQ(Pieces().size(), taken.pieces.size()) << "it names what is not there";
     return taken.joined;
   };
-  for (const Change& change : OneOfEachChange()) {
+  for (const Change& change : EachChangeBeforeFinalised()) {
     Apply(change);
     EXPECT_TRUE(take()) << "change " << change.index();
   }
@@ -185,7 +185,7 @@ TEST_F(SnapshotTakerTest, TheEndOfALargeIterationEncodesFewPieces) {
 }
 
 TEST_F(SnapshotTakerTest, ASnapshotThatBeginsAgainIsTheStateAfterItsSequence) {
-  const std::vector<Change> changes = OneOfEachChange();
+  const std::vector<Change> changes = EachChangeBeforeFinalised();
   for (size_t begins = 0; begins < changes.size(); ++begins) {
     SCOPED_TRACE(absl::StrCat("before change ", begins));
     state_ = {};
