@@ -55,7 +55,10 @@ size_t SnapshotTaker::Encode(const State& state, std::set<PieceKey>::const_itera
   refused_.Update(bytes.status());
   size_t size = 0;
   if (bytes.ok() && !bytes->has_value() && taken_.changes.whole) {
-    due_.erase(piece);  // a whole snapshot does not name what is not there
+    // A whole snapshot does not name what is not there, or no longer since it began again.
+    taken_.changes.pieces.erase(ToBytes(*piece));
+    encoded_.erase(*piece);
+    due_.erase(piece);
     return size;
   }
   if (bytes.ok()) {
