@@ -48,7 +48,8 @@ foreach(header
     dataplane/memory/copied.h dataplane/memory/pool.h
     dataplane/transfer/fifo.h dataplane/transfer/filled.h dataplane/transfer/frame_flush_delay.h
     dataplane/transfer/gate.h
-    dataplane/transfer/element_receiver.h dataplane/transfer/library.h dataplane/transfer/message.h
+    dataplane/transfer/element_receiver.h dataplane/transfer/library.h dataplane/transfer/link_versions.h
+    dataplane/transfer/message.h
     dataplane/transfer/send_handle.h dataplane/transfer/send_queue.h dataplane/transfer/transport.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION "${transport_headers}/${folder}")
