@@ -25,11 +25,15 @@ SnapshotChanges WholeSnapshot(std::vector<std::string> pieces) {
   return changes;
 }
 
-void ReportFailedSnapshot(const absl::Status& why) {
+static Counter& FailedSnapshots() {
   static Counter& failed = ProcessMetrics().GetCounter(
       "penstock_journal_snapshots_failed_total",
       "Snapshots of the journal that could not be written. The log goes on without them.");
-  failed.Add();
+  return failed;
+}
+
+void ReportFailedSnapshot(const absl::Status& why) {
+  FailedSnapshots().Add();
   StderrEventLog()->Write({"snapshot_failed", {{"reason", std::string(why.message())}}});
 }
 
@@ -43,6 +47,7 @@ SnapshotWriter::~SnapshotWriter() {
 }
 
 absl::Status SnapshotWriter::Start(const std::string& name, Written written, Lost lost) {
+  FailedSnapshots();  // is printed from now on, and needs no resource later
   written_ = std::move(written);
   lost_ = std::move(lost);
   ASSIGN_OR_RETURN(thread_, StartThread(name, [this] { Run(); }));
