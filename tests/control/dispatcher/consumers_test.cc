@@ -15,6 +15,7 @@
 
 #include "control/dispatcher/core.h"
 #include "control/observe/metrics.h"
+#include "control/sync/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/fixed_tokens.h"
@@ -31,13 +32,20 @@ using ::testing::IsEmpty;
 // The messages sent over a consumer's stream, in order.
 class ConsumerInbox final : public ClientStreamWriter {
  public:
-  void Send(ClientDown message, uint64_t) override { messages_.push_back(std::move(message)); }
-  void Finish(const absl::Status& status) override { finished_ = status; }
+  void Send(ClientDown message, uint64_t) override {
+    MutexLock lock(mu_);
+    messages_.push_back(std::move(message));
+  }
+  void Finish(const absl::Status& status) override {
+    MutexLock lock(mu_);
+    finished_ = status;
+  }
 
   // Returns the latest list of lost consumers since the last call; "-" if none came. A dead
   // consumer is marked with "+", one whose connection ended with "/". The seconds of its silence
   // follow.
   std::string Lost() {
+    MutexLock lock(mu_);
     std::string text = "-";
     for (const ClientDown& message : messages_) {
       const auto* lost = std::get_if<ConsumersLost>(&message);
@@ -52,15 +60,20 @@ class ConsumerInbox final : public ClientStreamWriter {
     return text;
   }
   bool HasEnded() const {
+    MutexLock lock(mu_);
     return std::any_of(messages_.begin(), messages_.end(), [](const ClientDown& message) {
       return std::holds_alternative<End>(message);
     });
   }
-  const absl::Status& finished() const { return finished_; }
+  absl::Status finished() const {
+    MutexLock lock(mu_);
+    return finished_;
+  }
 
  private:
-  std::deque<ClientDown> messages_;
-  absl::Status finished_;
+  mutable Mutex mu_;
+  std::deque<ClientDown> messages_ GUARDED_BY(mu_);
+  absl::Status finished_ GUARDED_BY(mu_);
 };
 
 // The partition that a worker was assigned.
