@@ -57,7 +57,9 @@ void AddressRound::Answered() {
 }
 
 bool AddressRound::Failed(const absl::Status& why) {
-  reasons_[at_] = std::string(why.message());
+  // The last try ends at the deadline, and then the reason before says more.
+  if (!absl::IsDeadlineExceeded(why) || reasons_[at_].empty())
+    reasons_[at_] = std::string(why.message());
   if (!MayLeadElsewhere(why)) return true;
   if (++tried_ == reasons_.size()) {
     Begin();

@@ -57,7 +57,8 @@ class AddressRound {
   // round begins; or somebody is there, but cannot answer yet, or cannot prove its name.
   bool Failed(const absl::Status& why);
   // Returns why no address answered: the last reason, or with several addresses the last reason at
-  // each of them, "a:5050: connection refused; b:5050: ...".
+  // each of them, "a:5050: connection refused; b:5050: ...". A deadline is a reason only if there
+  // is no other.
   std::string Reasons() const;
 
  private:

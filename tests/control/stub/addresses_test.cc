@@ -116,5 +116,18 @@ TEST(Retry, AnErrorListsEachAddressWithItsReason) {
                                            "refused; b:1: no such host"));
 }
 
+TEST(Retry, TheReasonBeforeTheDeadlineIsKept) {
+  Addresses addresses({"a:1", "b:1"});
+  bool refused = false;
+  const auto once = [&](const std::string& address, absl::Duration, const std::stop_token&) {
+    if (address == "b:1" || std::exchange(refused, true))
+      return absl::DeadlineExceededError("Deadline Exceeded");
+    return absl::UnavailableError("refused");
+  };
+  EXPECT_EQ(Retry(addresses, {.timeout = absl::Milliseconds(100)}, {}, once),
+            absl::UnavailableError("no dispatcher answers at a:1,b:1 within 100ms: a:1: refused; "
+                                   "b:1: Deadline Exceeded"));
+}
+
 }  // namespace
 }  // namespace penstock::control

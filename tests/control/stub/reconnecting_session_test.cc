@@ -3,8 +3,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "control/protocol/client_messages.h"
@@ -22,14 +26,39 @@ using ::testing::HasSubstr;
 template <class Up, class Down>
 class HandNetworkOf {
  public:
+  // The events of a stream. Once the stream is stopped, none is passed on.
+  class Events final : public SessionEvents<Down> {
+   public:
+    explicit Events(SessionEvents<Down>* to) : to_(to) {}
+    void OnMessage(Down message, uint64_t sequence) override {
+      std::lock_guard lock(mu_);
+      if (to_ != nullptr) to_->OnMessage(std::move(message), sequence);
+    }
+    void OnClosed(const absl::Status& status) override {
+      std::lock_guard lock(mu_);
+      if (to_ != nullptr) to_->OnClosed(status);
+    }
+    void Stop() {
+      std::lock_guard lock(mu_);
+      to_ = nullptr;
+    }
+
+   private:
+    std::mutex mu_;
+    SessionEvents<Down>* to_;  // guarded by mu_; null once the stream is stopped
+  };
+
   class Stream : public Session<Up> {
    public:
-    explicit Stream(HandNetworkOf& network) : network_(network) {}
+    Stream(HandNetworkOf& network, std::shared_ptr<Events> events)
+        : network_(network), events_(std::move(events)) {}
+    ~Stream() override { Stop(); }
     void Send(Up message) override { network_.Sent(std::move(message)); }
-    void Stop() override {}
+    void Stop() override { events_->Stop(); }
 
    private:
     HandNetworkOf& network_;
+    const std::shared_ptr<Events> events_;
   };
 
   explicit HandNetworkOf(std::vector<std::string> addresses = {"head:5050"})
@@ -38,9 +67,10 @@ class HandNetworkOf {
   Addresses& addresses() { return addresses_; }
   OpenSession<Up, Down> Opener() {
     return [this](const std::string& address, SessionEvents<Down>* events) {
-      auto stream = std::make_unique<Stream>(*this);
+      auto its = std::make_shared<Events>(events);
+      auto stream = std::make_unique<Stream>(*this, its);
       std::lock_guard lock(mu_);
-      streams_.push_back(events);
+      streams_.push_back(std::move(its));
       dialled_.push_back(address);
       changed_.notify_all();
       return stream;
@@ -50,7 +80,7 @@ class HandNetworkOf {
   SessionEvents<Down>* WaitForStream(size_t n) {
     std::unique_lock lock(mu_);
     changed_.wait(lock, [&] { return streams_.size() >= n; });
-    return streams_[n - 1];
+    return streams_[n - 1].get();
   }
   // Returns the address of stream number `n`, which has been opened.
   std::string AddressOf(size_t n) {
@@ -75,9 +105,9 @@ class HandNetworkOf {
   Addresses addresses_;
   std::mutex mu_;
   std::condition_variable changed_;
-  std::vector<SessionEvents<Down>*> streams_;  // guarded by mu_
-  std::vector<std::string> dialled_;           // guarded by mu_
-  std::deque<Up> sent_;                        // guarded by mu_
+  std::vector<std::shared_ptr<Events>> streams_;  // guarded by mu_
+  std::vector<std::string> dialled_;              // guarded by mu_
+  std::deque<Up> sent_;                           // guarded by mu_
 };
 using HandNetwork = HandNetworkOf<ClientUp, ClientDown>;
 
