@@ -169,6 +169,10 @@ std::vector<Setting> SettingsOf(WorkerConfig& config) {
       {"permits", &config.permits,
        "Number of partitions computed at once; 0 means one per 4 cores."},
       {"threads", &config.threads, "Number of threads of parallel nodes; 0 means one per core."},
+      {"job-threads", &config.job_threads,
+       "Maximum number of threads of parallel nodes in all partitions of one job, besides the "
+       "thread "
+       "of each partition; 0 means that all jobs share one thread per core."},
       {"memory-budget-bytes", &config.memory_budget_bytes,
        "Maximum bytes of elements on their way to clients, and of a single element; 0 means half "
        "of the memory that the process may use."},

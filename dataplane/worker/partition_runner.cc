@@ -50,6 +50,13 @@ uint64_t SeedOf(const control::Assign& assign) {
   return mixed ^ (mixed >> 31);
 }
 
+// Returns the number of calls at a time of a parallel node; 0: one per core. `pool`: the job's own
+// threads; nullptr: it has none.
+int ThreadsOf(const WorkerContext& context, const ThreadPool* pool) {
+  if (pool == nullptr) return context.threads;
+  return context.threads == 0 ? pool->threads() : std::min(context.threads, pool->threads());
+}
+
 }  // namespace
 
 std::shared_ptr<PartitionRunner> PartitionRunner::Start(
@@ -158,6 +165,7 @@ absl::Status PartitionRunner::Replay() {
   OutputPool output(*sink_, *context_->pool);
   const std::shared_ptr<BufferBudget> job_buffers = context_->job_buffers.Of(assign_.job);
   BufferAccount buffers(*job_buffers);
+  const std::shared_ptr<ThreadPool> job_threads = context_->job_threads.Of(assign_.job);
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
@@ -175,9 +183,10 @@ absl::Status PartitionRunner::Replay() {
       .files = &files_,
       .cache_files = &context_->access->cache_files(),
       .cache_disk = &context_->access->cache_disk(),
-      .threads = context_->threads,
+      .threads = ThreadsOf(*context_, job_threads.get()),
       .stop = stop_.get_token(),
       .profile = definition->profile.get(),
+      .calls = job_threads.get(),
       .read_ahead = context_->read_ahead.has_value() ? &*context_->read_ahead : nullptr,
       .buffers = &buffers,
       .python = context_->python};

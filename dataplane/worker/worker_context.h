@@ -13,12 +13,13 @@
 #include "control/sync/mutex.h"
 #include "dataplane/dataset/engine/read_ahead.h"
 #include "dataplane/dataset/expr/python_host.h"
+#include "dataplane/dataset/transforms/map/thread_pool.h"
 #include "dataplane/memory/buffer_budget.h"
 #include "dataplane/memory/pool.h"
 #include "dataplane/worker/budget.h"
 #include "dataplane/worker/dataset_cache.h"
 #include "dataplane/worker/file_access.h"
-#include "dataplane/worker/job_buffers.h"
+#include "dataplane/worker/per_job.h"
 #include "dataplane/worker/permits.h"
 #include "dataplane/worker/shared_slots.h"
 
@@ -27,6 +28,7 @@ namespace penstock::worker {
 struct WorkerContextOptions {
   int permits = 1;
   int threads = 0;                          // threads of parallel nodes; 0: one per core
+  int job_threads = 0;                      // threads of a pool for one job; 0: the process's pool
   int64_t budget_bytes = 256 << 20;         // for all elements in transit to clients
   int64_t ram_budget_bytes = 0;             // for read-ahead (read_ahead.h); 0: the process's limit
   int64_t buffer_budget_bytes = 256 << 20;  // for elements that transforms keep
@@ -61,7 +63,13 @@ class WorkerContext {
         pool(Pool::Create()),
         budget(std::make_shared<Budget>(options.budget_bytes)),
         buffers(options.buffer_budget_bytes),
-        job_buffers(buffers, options.job_buffer_budget_bytes) {
+        job_buffers([this, bytes = options.job_buffer_budget_bytes] {
+          if (bytes == 0) return std::shared_ptr<BufferBudget>(std::shared_ptr<void>(), &buffers);
+          return std::make_shared<BufferBudget>(bytes, "job_buffer_budget_bytes", buffers);
+        }),
+        job_threads([threads = options.job_threads]() -> std::shared_ptr<ThreadPool> {
+          return threads == 0 ? nullptr : std::make_shared<ThreadPool>(threads);
+        }) {
     if (options.ram_budget_bytes > 0) read_ahead.emplace(options.ram_budget_bytes);
   }
 
@@ -77,7 +85,8 @@ class WorkerContext {
   const std::shared_ptr<Pool> pool;
   const std::shared_ptr<Budget> budget;
   BufferBudget buffers;
-  JobBuffers job_buffers;
+  PerJob<BufferBudget> job_buffers;  // `buffers` itself if jobs have no limits of their own
+  PerJob<ThreadPool> job_threads;    // nullptr: the process's pool
   std::optional<ReadAheadBudget> read_ahead;  // never replaced; its contents change
 
   // Sets the function that Say() calls from now on; nullptr: none. Once this has returned, the

@@ -83,11 +83,12 @@ absl::Status Check(const WorkerConfig& config) {
     return absl::InvalidArgumentError(
         absl::StrCat("metrics_port is ", config.metrics_port, ", neither in [0, 65535] nor -1"));
   }
-  if (config.permits < 0 || config.threads < 0 || config.memory_budget_bytes < 0 ||
-      config.ram_budget_bytes < 0 || config.buffer_budget_bytes < 0 ||
-      config.job_buffer_budget_bytes < 0) {
+  if (config.permits < 0 || config.threads < 0 || config.job_threads < 0 ||
+      config.memory_budget_bytes < 0 || config.ram_budget_bytes < 0 ||
+      config.buffer_budget_bytes < 0 || config.job_buffer_budget_bytes < 0) {
     return absl::InvalidArgumentError(
-        "permits, threads, memory_budget_bytes, ram_budget_bytes, buffer_budget_bytes and "
+        "permits, threads, job_threads, memory_budget_bytes, ram_budget_bytes, buffer_budget_bytes "
+        "and "
         "job_buffer_budget_bytes must be 0 or more");
   }
   if (config.python < 0) {
@@ -224,6 +225,7 @@ absl::Status Server::Open() {
   context_ = std::make_shared<WorkerContext>(WorkerContextOptions{
       .permits = config_.permits > 0 ? config_.permits : DefaultPermits(),
       .threads = config_.threads,
+      .job_threads = config_.job_threads,
       .budget_bytes =
           config_.memory_budget_bytes > 0 ? config_.memory_budget_bytes : UsableMemory() / 2,
       .ram_budget_bytes = config_.ram_budget_bytes,

@@ -198,6 +198,10 @@ struct WorkerConfig {
   // Below, "the memory" is the memory of the machine or, if it is less, of the container.
   int permits = 0;  // partitions computed at once; 0: one per 4 cores
   int threads = 0;  // of the pipeline; 0: one per core
+  // The maximum number of threads, in all partitions of one job together, on which parallel nodes
+  // make calls, besides the thread of each partition. 0: no limit for one job; all jobs share one
+  // thread per core.
+  int job_threads = 0;
   // The maximum number of bytes of elements on their way to clients. A single element that is
   // larger is refused, everywhere in this process. 0: half the memory.
   int64_t memory_budget_bytes = 0;

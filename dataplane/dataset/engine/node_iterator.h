@@ -31,6 +31,7 @@ class PythonHost;       // dataplane/dataset/expr/python_host.h
 class BufferAccount;    // dataplane/memory/buffer_budget.h
 class ReadAheadBudget;  // dataplane/dataset/engine/read_ahead.h
 class ResultSink;       // dataplane/dataset/expr/function.h
+class ThreadPool;       // dataplane/dataset/transforms/map/thread_pool.h
 
 // A node's position as bytes (varints and strings), written and read in the same order.
 class StateWriter;
@@ -131,6 +132,7 @@ struct RunContext {
   KeptAcrossPasses* kept = nullptr;       // until the run ends; set if `commits` is set
   std::shared_ptr<StateExchange> states;  // nullptr: states are only positions
   Profile* profile = nullptr;             // nullptr: nothing is counted
+  ThreadPool* calls = nullptr;            // for parallel nodes; nullptr: ThreadPool::OfProcess()
   ReadAheadBudget* read_ahead = nullptr;  // nullptr: ReadAheadBudget::OfProcess()
   BufferAccount* buffers = nullptr;       // for elements that nodes keep; nullptr: no limit
   std::shared_ptr<PythonHost> python;     // nullptr: PythonHost::OfProcess()

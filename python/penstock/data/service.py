@@ -202,6 +202,7 @@ class WorkerConfig:
     worker_tags: Optional[list] = None
     permits: Optional[int] = None
     threads: Optional[int] = None
+    job_threads: Optional[int] = None
     memory_budget_bytes: Optional[int] = None
     ram_budget_bytes: Optional[int] = None
     buffer_budget_bytes: Optional[int] = None

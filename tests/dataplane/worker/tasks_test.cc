@@ -146,10 +146,11 @@ std::vector<Index> Indices(const std::vector<Trainer::ReceivedElement>& received
 
 class TasksTest : public ::testing::Test {
  protected:
-  explicit TasksTest(int64_t job_buffer_budget_bytes = 0) {
+  explicit TasksTest(int64_t job_buffer_budget_bytes = 0, int job_threads = 0) {
     context_ = std::make_shared<WorkerContext>(WorkerContextOptions{
         .permits = 1,
         .threads = 1,
+        .job_threads = job_threads,
         .budget_bytes = 64 << 20,
         .buffer_budget_bytes = 16 << 20,
         .job_buffer_budget_bytes = job_buffer_budget_bytes,
@@ -326,7 +327,7 @@ TEST_F(TasksTest, AnErrorStandsAtItsIndexAndReadingGoesOn) {
 
 class TasksWithAJobLimitTest : public TasksTest {
  protected:
-  TasksWithAJobLimitTest() : TasksTest(/*job_buffer_budget_bytes=*/1 << 20) {}
+  TasksWithAJobLimitTest() : TasksTest(/*job_buffer_budget_bytes=*/1 << 20, /*job_threads=*/3) {}
 };
 
 TEST_F(TasksWithAJobLimitTest, ABufferBeyondTheLimitOfItsJobEndsItsOwnPartition) {
@@ -338,6 +339,20 @@ TEST_F(TasksWithAJobLimitTest, ABufferBeyondTheLimitOfItsJobEndsItsOwnPartition)
                                      "job_buffer_budget_bytes"));
   EXPECT_EQ(context_->job_buffers.Of(JobId(1)), context_->job_buffers.Of(JobId(1)));
   EXPECT_NE(context_->job_buffers.Of(JobId(1)).get(), &context_->buffers);
+}
+
+TEST_F(TasksWithAJobLimitTest, EachJobHasThreadsOfItsOwnWhileItHasPartitions) {
+  const std::shared_ptr<ThreadPool> its = context_->job_threads.Of(JobId(1));
+  EXPECT_EQ(its->threads(), 3);
+  EXPECT_EQ(context_->job_threads.Of(JobId(1)), its);
+  EXPECT_NE(context_->job_threads.Of(JobId(2)), its);
+  const std::weak_ptr<ThreadPool> of_2 = context_->job_threads.Of(JobId(2));
+  EXPECT_TRUE(of_2.expired()) << "nobody holds it";
+}
+
+TEST_F(TasksTest, WithoutALimitJobsShareTheThreadsOfTheProcess) {
+  EXPECT_EQ(context_->job_threads.Of(JobId(1)), nullptr);
+  EXPECT_EQ(context_->job_buffers.Of(JobId(1)).get(), &context_->buffers);
 }
 
 TEST_F(TasksTest, ABufferBeyondTheBudgetEndsItsOwnPartition) {

@@ -173,7 +173,7 @@ class MapBatchIterator final : public BatchingIterator {
         batches_(site.pool(), SpecOfMappedRow(site.node(), padding_), site.spec(), rows_),
         map_profile_(site.InputSite(0).profile()),
         ahead_(site.read_ahead(), 1, step_->parallelism().autotune() ? kMostBatchesAhead : 0),
-        calls_(ThreadPool::OfProcess(), step_->parallelism().calls()) {}
+        calls_(ThreadPool::Of(site.run()), step_->parallelism().calls()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     RETURN_IF_ERROR(Fill());

@@ -36,7 +36,7 @@ class MapIterator final : public NodeIterator {
         step_(std::move(step)),
         ahead_(site.read_ahead(), kAheadPerCall * step_->parallelism().calls(),
                step_->parallelism().autotune() ? kMostElementsAhead : 0),
-        calls_(ThreadPool::OfProcess(), step_->parallelism().calls()) {}
+        calls_(ThreadPool::Of(site.run()), step_->parallelism().calls()) {}
 
   absl::StatusOr<std::optional<Element>> Next() override {
     if (Alone()) {

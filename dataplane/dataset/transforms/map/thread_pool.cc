@@ -7,6 +7,7 @@
 #include "control/sync/mutex.h"
 #include "control/sync/simulation.h"
 #include "control/sync/thread.h"
+#include "dataplane/dataset/engine/node_iterator.h"
 #include "penstock/check.h"
 #include "penstock/dataset.h"
 
@@ -48,6 +49,10 @@ void ThreadPool::Grow(int threads) {
 ThreadPool& ThreadPool::OfProcess() {
   static ThreadPool& pool = *new ThreadPool(Cores());  // outlives all statics that use it
   return pool;
+}
+
+ThreadPool& ThreadPool::Of(const RunContext& run) {
+  return run.calls == nullptr ? OfProcess() : *run.calls;
 }
 
 void ThreadPool::Post(std::function<void()> work) {

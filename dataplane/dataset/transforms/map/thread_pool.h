@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that parallel nodes share: one pool per process. The work of the pool is short and
-// never waits for other work, so no work can block the pool.
+// The threads that parallel nodes share. Usually there is one pool per process; a worker may give
+// each job a pool of its own. The work of a pool is short and never waits for other work, so no
+// work can block the pool.
 #pragma once
 
 #include <deque>
@@ -13,6 +14,8 @@
 
 namespace penstock {
 
+struct RunContext;  // dataplane/dataset/engine/node_iterator.h
+
 class ThreadPool {
  public:
   // REQUIRES: threads ≥ 1.
@@ -22,9 +25,11 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // The pool has one thread per core, and more where calls wait for something other than a core
+  // This pool has one thread per core, and more where calls wait for something other than a core
   // (Grow). It is created at first use and never destroyed.
   static ThreadPool& OfProcess();
+  // Returns the pool for the calls of a run: its own, or that of the process.
+  static ThreadPool& Of(const RunContext& run);
 
   // Starts threads until there are `threads`, or until the system refuses to start another. Any
   // thread.
