@@ -272,15 +272,15 @@ void Core::OnHeartbeat(const std::shared_ptr<ClientPeer>& peer, ClientHeartbeat 
 void Core::OnMessage(const std::shared_ptr<WorkerPeer>& peer, WorkerUp message) {
   const Arriving arriving(peer->arriving);
   if (auto* beat = std::get_if<WorkerHeartbeat>(&message)) {
-    const uint64_t counter = beat->counter;
+    WorkerHeartbeatAnswer answer;
     {
       MutexLock lock(mu_);
       if (!peer->worker) return;
-      workers_.OnHeartbeat(*peer, std::move(*beat));
+      answer = workers_.OnHeartbeat(*peer, std::move(*beat));
     }
     CountHeartbeat();
     if (options_.leads && !options_.leads()) return;
-    peer->writer->Send(WorkerHeartbeatAnswer{counter}, 0);
+    peer->writer->Send(answer, 0);
     return;
   }
   Transaction txn(*this, peer->caller);

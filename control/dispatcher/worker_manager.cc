@@ -76,11 +76,12 @@ void WorkerManager::Begin() {
   for (const auto& [id, worker] : state_.workers) broken_.insert(id);
 }
 
-void WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat) {
+WorkerHeartbeatAnswer WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat) {
   const absl::Time now = options_.now();
   scaling_.OnWorkerHeartbeat(state_, peer.worker, heartbeat, now);
   peer.work = std::move(heartbeat.work);
   liveness_.Heard(peer.worker);
+  return {heartbeat.counter, absl::Seconds(state_.placed.count()) / kBookmarksPerSecond};
 }
 
 void WorkerManager::OnMessage(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,

@@ -16,6 +16,10 @@
 
 namespace penstock::control {
 
+// How many bookmarks all partitions together should send in a second. Each costs the dispatcher a
+// record in its journal.
+inline constexpr int64_t kBookmarksPerSecond = 5000;
+
 class WorkerManager {
  public:
   // `workers` and `refusals`: references to these in `shared`, through which the manager changes
@@ -34,7 +38,7 @@ class WorkerManager {
   void Begin();
 
   // REQUIRES: the worker has said hello.
-  void OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat);
+  WorkerHeartbeatAnswer OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat);
   void OnMessage(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                  const WorkerUp& message);  // other than a heartbeat
   void OnClosed(const std::shared_ptr<WorkerPeer>& peer);

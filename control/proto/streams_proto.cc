@@ -189,7 +189,10 @@ WIRE_PAIR(WorkerWelcome, wire::WorkerWelcome) {
   WIRE_FIELDS(life, version);
   WIRE_NANOSECONDS(heartbeat_interval);
 }
-WIRE_STRUCT(WorkerHeartbeatAnswer, wire::Heartbeat, counter);
+WIRE_PAIR(WorkerHeartbeatAnswer, wire::Heartbeat) {
+  WIRE_FIELDS(counter);
+  WIRE_NANOSECONDS(bookmark_interval);
+}
 WIRE_PAIR(ShardOf, wire::ShardOf) {
   WIRE_FIELDS(mode, count, index);
   coder.Require(value.count >= 1 && value.index >= 0 && value.index < value.count, "invalid shard ",

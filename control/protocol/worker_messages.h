@@ -128,6 +128,9 @@ struct WorkerWelcome {
 
 struct WorkerHeartbeatAnswer {
   uint64_t counter = 0;
+  // The shortest time between two bookmarks of one partition. The more partitions the dispatcher
+  // has, the longer.
+  absl::Duration bookmark_interval = absl::ZeroDuration();
   friend bool operator==(const WorkerHeartbeatAnswer&, const WorkerHeartbeatAnswer&) = default;
 };
 

@@ -15,6 +15,7 @@ void PlacedPartitions::Add(WorkerId worker, const PartitionKey& partition) {
   PENSTOCK_INVARIANT(at == partitions.end() || *at != partition.partition);
   partitions.insert(at, partition.partition);
   ++of_worker.count;
+  ++count_;
   Recount(partition.iteration, partitions.size() - 1, partitions.size());
 }
 
@@ -29,6 +30,7 @@ void PlacedPartitions::Remove(WorkerId worker, const PartitionKey& partition) {
   partitions.erase(at);
   Recount(partition.iteration, partitions.size() + 1, partitions.size());
   if (partitions.empty()) of_worker->second.partitions.erase(of_iteration);
+  --count_;
   if (--of_worker->second.count == 0) workers_.erase(of_worker);
 }
 

@@ -23,6 +23,7 @@ class PlacedPartitions {
   // REQUIRES: the worker has the partition.
   void Remove(WorkerId worker, const PartitionKey& partition);
 
+  int64_t count() const { return count_; }
   // Returns the number of the worker's partitions.
   int32_t CountOn(WorkerId worker) const;
   // Returns how many partitions of the iteration have workers.
@@ -54,6 +55,7 @@ class PlacedPartitions {
   // before.
   void Recount(IterationId iteration, size_t before, size_t now);
 
+  int64_t count_ = 0;
   absl::flat_hash_map<WorkerId, OfWorker> workers_;           // each has a partition
   absl::flat_hash_map<IterationId, OfIteration> iterations_;  // each has a placed partition
 };

@@ -143,12 +143,14 @@ void Agent::OnMessage(control::WorkerDown message, uint64_t sequence) {
   if (const auto* unassign = std::get_if<Unassign>(&message)) return tasks_->Do(*unassign);
   if (const auto* splits = std::get_if<Splits>(&message)) return tasks_->Do(*splits);
   if (const auto* allow = std::get_if<AllowRows>(&message)) return tasks_->Do(*allow);
+  if (const auto* answer = std::get_if<WorkerHeartbeatAnswer>(&message))
+    context_->bookmark_interval_ns = absl::ToInt64Nanoseconds(answer->bookmark_interval);
   if (std::holds_alternative<Drained>(message)) {
     MutexLock lock(mu_);
     drained_ = true;
     changed_.NotifyAll();
   }
-  // A heartbeat's answer needs no action; OnGivenUp reports a refusal.
+  // OnGivenUp reports a refusal.
 }
 
 void Agent::Follow(const control::WorkerDown& message, uint64_t sequence) {

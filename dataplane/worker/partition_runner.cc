@@ -346,9 +346,10 @@ absl::Status PartitionRunner::AwaitRoom() {
 void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, Index index,
                                 BookmarkClock& clock) {
   const absl::Duration since = context_->now() - clock.at;
-  const bool due = index - clock.index >= kOutputsPerBookmark ? since >= kShortestBetweenBookmarks
-                                                              : since >= kLongestWithoutBookmark;
-  if (!due) return;
+  const absl::Duration usual = index - clock.index >= kOutputsPerBookmark
+                                   ? kShortestBetweenBookmarks
+                                   : kLongestWithoutBookmark;
+  if (since < std::max(usual, absl::Nanoseconds(context_->bookmark_interval_ns.load()))) return;
   clock = {index, context_->now()};
   absl::StatusOr<ReplayPoint> point = SaveForReplay(iterator, dataset);
   // A missing bookmark does no harm, because bookmarks only shorten replays.

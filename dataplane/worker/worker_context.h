@@ -2,6 +2,7 @@
 // The objects that all partitions of a worker share.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -87,6 +88,8 @@ class WorkerContext {
   BufferBudget buffers;
   PerJob<BufferBudget> job_buffers;  // `buffers` itself if jobs have no limits of their own
   PerJob<ThreadPool> job_threads;    // nullptr: the process's pool
+  // The shortest time between two bookmarks of one partition, as the dispatcher wants it.
+  std::atomic<int64_t> bookmark_interval_ns = 0;
   std::optional<ReadAheadBudget> read_ahead;  // never replaced; its contents change
 
   // Sets the function that Say() calls from now on; nullptr: none. Once this has returned, the

@@ -194,6 +194,7 @@ inline std::map<std::string, WorkerDown> RecordedWorkerDowns() {
       {"welcome", WorkerWelcome{recorded::kLife, absl::Milliseconds(1500)}},
       {"welcome_with_version", WorkerWelcome{recorded::kLife, absl::Seconds(1), 2}},
       {"heartbeat_answer", WorkerHeartbeatAnswer{5}},
+      {"heartbeat_answer_with_interval", WorkerHeartbeatAnswer{5, absl::Seconds(2)}},
       {"assign", Assign{kOf,
                         JobId(1),
                         "token",

@@ -11,9 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/dispatcher/core.h"
+#include "control/dispatcher/worker_manager.h"
 #include "gtest/gtest.h"
 #include "tests/control/dispatcher/deaf.h"
 #include "tests/control/dispatcher/fixed_tokens.h"
+#include "tests/control/dispatcher/inbox.h"
 
 namespace penstock::control {
 namespace {
@@ -108,6 +110,21 @@ TEST_F(HeartbeatsTest, AreAllAnsweredDuringSweepsMovesAndStatuses) {
   EXPECT_EQ(DeadClients(), 0u);
   core_.reset();  // sends the answers that wait for a record
   for (const auto& writer : writers) EXPECT_EQ(writer->answers, kBeats);
+}
+
+TEST_F(HeartbeatsTest, TellWorkersHowOftenToSendBookmarks) {
+  const auto inbox = std::make_shared<Inbox<WorkerStreamWriter, WorkerDown>>();
+  const auto worker = core_->OpenWorker(inbox);
+  core_->OnMessage(worker,
+                   WorkerHello{.worker = WorkerId(1), .address = "worker:1", .permits = 50});
+  const auto reader = Read(1, std::make_shared<Deaf<ClientDown>>());
+  int64_t placed = 0;
+  while (inbox->Take<Assign>().has_value()) ++placed;
+  EXPECT_GT(placed, 1);
+  core_->OnMessage(worker, WorkerHeartbeat{.counter = 3});
+  EXPECT_EQ(inbox->Take<WorkerHeartbeatAnswer>(),
+            (WorkerHeartbeatAnswer{3, absl::Seconds(placed) / kBookmarksPerSecond}));
+  core_->OnClosed(worker);
 }
 
 TEST_F(HeartbeatsTest, AreAnsweredUnlessASweepTakesTheLease) {

@@ -277,6 +277,15 @@ TEST_F(TasksTest, ReplaysFromABookmarkOfAnEarlierPlacement) {
   EXPECT_EQ(rest.front().identity.index, bookmark.index + 1);
 }
 
+TEST_F(TasksTest, SendsBookmarksNoMoreOftenThanTheDispatcherWants) {
+  step_ = absl::Seconds(1);  // at each look at the clock; there are a few for each element
+  context_->bookmark_interval_ns = absl::ToInt64Nanoseconds(absl::Seconds(2000));
+  tasks_->Do(Order(Dataset::Range(5000), Placed(1)));
+  Line line = Dial(5000);
+  line.trainer->Await(5000);
+  EXPECT_GT(heard_.Next<control::Bookmark>().index, 200);
+}
+
 TEST_F(TasksTest, IgnoresAnOlderPlacementAndGivesWayToANewer) {
   tasks_->Do(Order(Dataset::Range(1'000'000), Placed(5)));
   tasks_->Do(Order(Dataset::Range(1'000'000), Placed(4)));
