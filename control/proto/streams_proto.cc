@@ -189,7 +189,7 @@ WIRE_PAIR(WorkerWelcome, wire::WorkerWelcome) {
   WIRE_FIELDS(life, version);
   WIRE_NANOSECONDS(heartbeat_interval);
 }
-WIRE_PAIR(WorkerHeartbeatAnswer, wire::Heartbeat) {
+WIRE_PAIR(WorkerHeartbeatAnswer, wire::WorkerHeartbeatAnswer) {
   WIRE_FIELDS(counter);
   WIRE_NANOSECONDS(bookmark_interval);
 }

@@ -120,7 +120,7 @@ TEST_F(HeartbeatsTest, TellWorkersHowOftenToSendBookmarks) {
   const auto reader = Read(1, std::make_shared<Deaf<ClientDown>>());
   int64_t placed = 0;
   while (inbox->Take<Assign>().has_value()) ++placed;
-  EXPECT_GT(placed, 1);
+  EXPECT_GE(placed, 1);
   core_->OnMessage(worker, WorkerHeartbeat{.counter = 3});
   EXPECT_EQ(inbox->Take<WorkerHeartbeatAnswer>(),
             (WorkerHeartbeatAnswer{3, absl::Seconds(placed) / kBookmarksPerSecond}));
