@@ -28,6 +28,9 @@ struct Connect {
   std::optional<ReceivedSets> state;
   int64_t consumer = -1;  // its number, if each element belongs to a consumer from the start
   int64_t round = 0;      // the first round that `state` does not contain
+  // The client reports all elements that it has, also of partitions that its Welcome does not name,
+  // and then says that it is complete.
+  bool reports_all = false;
 };
 
 // Reports a client's elements of a partition. Sent as the answer to a fence, and between fences.
@@ -82,7 +85,8 @@ struct Placed {
 struct Welcome {
   ClientId client;
   Incarnation incarnation;
-  std::vector<Placed> placements;  // all partitions
+  std::vector<Placed> placements;  // all partitions, unless `partial`
+  bool partial = false;  // names only the partitions that may send to this reader, or that ask it
 };
 
 enum class Refusal : uint8_t {

@@ -255,6 +255,12 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   return std::move(builder).Build();
 }
 
+// SEAM: the lead takes the implementation of the branch `sparse`.
+Decision OnReportsComplete(const IterationRecord& /*record*/, IterationContext& /*context*/,
+                           ClientId /*client*/, Incarnation /*incarnation*/) {
+  return {};
+}
+
 void OnWaits(const IterationRecord& record, IterationContext& context, ClientId client,
              Incarnation incarnation) {
   if (const auto found = FindActiveReader(record, client, incarnation))
