@@ -176,6 +176,8 @@ absl::StatusOr<protocol::Connect> SessionManager::ConnectOf(const JobRecord& job
   RETURN_IF_ERROR(CheckAlone(job, iteration, hello));
   protocol::Connect connect{hello.client, hello.incarnation, std::nullopt, hello.consumer,
                             std::max<int64_t>(hello.round, 0)};
+  ASSIGN_OR_RETURN(const uint32_t version, AgreeOnVersion(hello.version, "the client"));
+  connect.reports_all = version >= kFirstWithPartialWelcomes;
   if (hello.state.has_value() && with_state) {
     ASSIGN_OR_RETURN(connect.state, ToReceivedSets(*hello.state, iteration));
   }

@@ -52,7 +52,7 @@ void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>&
   liveness_.Heard(SessionKey(peer->iteration, peer->client));
   consumers_.Heard(txn, *peer);
   if (const auto* answer = std::get_if<FenceAnswer>(&message)) {
-    OnReports(txn, *peer, {&answer->report, 1});
+    OnReports(txn, *peer, {&answer->report, 1}, /*complete=*/false);
   } else if (const auto* report = std::get_if<Report>(&message)) {
     // Handles errors first, so that a round is agreed on together with the errors in its elements.
     if (report->rounds) {
@@ -62,7 +62,7 @@ void SessionManager::Handle(Transaction& txn, const std::shared_ptr<ClientPeer>&
                                   peer->incarnation, report->rounds->errors);
       if (!may_be.ok()) return txn.Close(peer, may_be);
     }
-    OnReports(txn, *peer, report->partitions);
+    OnReports(txn, *peer, report->partitions, report->complete);
     if (report->waits) {
       const IterationId iteration = peer->iteration;
       protocol::OnWaits(state_.iterations.at(iteration).record, txn.GetContext(iteration),

@@ -87,8 +87,9 @@ class SessionManager {
   // --- Elements (session_reports.cc) ---
 
   // Handles all reports of one message together, so that their consequences are computed only once.
+  // `complete`: Report::complete.
   void OnReports(Transaction& txn, const ClientPeer& peer,
-                 absl::Span<const PartitionReport> reports);
+                 absl::Span<const PartitionReport> reports, bool complete);
   void OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer, const Commit& commit);
   void OnLeave(Transaction& txn, const ClientPeer& peer, const Leave& leave);
   void OnReceiveLimit(Transaction& txn, const ClientPeer& peer, const ReceiveLimit& limit);

@@ -26,21 +26,28 @@ static bool HasNews(const protocol::IterationRecord& record,
 }
 
 void SessionManager::OnReports(Transaction& txn, const ClientPeer& peer,
-                               absl::Span<const PartitionReport> reports) {
-  if (reports.empty()) return;
+                               absl::Span<const PartitionReport> reports, bool complete) {
+  if (reports.empty() && !complete) return;
   const IterationState& iteration = state_.iterations.at(peer.iteration);
   protocol::Decision decision;
+  const auto add = [&decision](protocol::Decision one) {
+    std::move(one.changes.begin(), one.changes.end(), std::back_inserter(decision.changes));
+    std::move(one.messages.begin(), one.messages.end(), std::back_inserter(decision.messages));
+  };
   for (const PartitionReport& of : reports) {
     const PartitionKey key{iteration.id, of.partition};
     if (placer_.HasFailed(key) && !of.whole &&
         HasNews(iteration.record, txn.GetContext(iteration.id), peer.client, of)) {
       placer_.NoteProgress(key);
     }
-    protocol::Decision one = protocol::OnReport(iteration.record, txn.GetContext(iteration.id),
-                                                peer.client, peer.incarnation, of);
+    add(protocol::OnReport(iteration.record, txn.GetContext(iteration.id), peer.client,
+                           peer.incarnation, of));
     txn.counts().Reported(iteration.id, iteration.record, peer.client, peer.incarnation, of);
-    std::move(one.changes.begin(), one.changes.end(), std::back_inserter(decision.changes));
-    std::move(one.messages.begin(), one.messages.end(), std::back_inserter(decision.messages));
+  }
+  if (complete) {
+    add(protocol::OnReportsComplete(iteration.record, txn.GetContext(iteration.id), peer.client,
+                                    peer.incarnation));
+    txn.counts().ReportsComplete(iteration.id);
   }
   txn.Settle(iteration.id, std::move(decision));
 }

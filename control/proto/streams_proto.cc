@@ -84,7 +84,7 @@ WIRE_STRUCT(ClientHeartbeat, wire::ClientHeartbeat, counter, links, at_quota, st
 WIRE_PAIR(FenceAnswer, wire::PartitionReport) {
   Fields(coder, value.report, message);
 }
-WIRE_STRUCT(Report, wire::Report, partitions, rounds, waits);
+WIRE_STRUCT(Report, wire::Report, partitions, rounds, waits, complete);
 WIRE_STRUCT(Commit::OfRepetition, wire::Commit::OfRepetition, repetition, committed);
 WIRE_STRUCT(Commit, wire::Commit, number, repetitions);
 WIRE_STRUCT(Leave, wire::Leave, delivered);
@@ -105,7 +105,7 @@ WIRE_PAIR(ClientUp, wire::ClientUp) {
 // --- Client down ---
 
 WIRE_PAIR(Welcome, wire::Welcome) {
-  WIRE_FIELDS(iteration, life, token, seed, terms, placements, first, passed, version);
+  WIRE_FIELDS(iteration, life, token, seed, terms, placements, first, passed, version, partial);
   WIRE_NANOSECONDS(heartbeat_interval, lease);
   coder.Require(value.first >= 0, "the order of a job begins at ", value.first,
                 "; expected at least 0");

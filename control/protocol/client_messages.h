@@ -87,13 +87,17 @@ struct FenceAnswer {
 };
 
 // Reports all changes since the last report. Sent with heartbeats, and at once after ReportAtOnce.
-// After each Welcome all elements count as changes, so the report names all partitions.
+// After each Welcome all elements count as changes, so the report names the partitions that Welcome
+// names, and those of which the client has elements.
 struct Report {
   std::vector<PartitionReport> partitions;
   // Sent by a consumer of a coordinated read, which reports each received element at once.
   std::optional<protocol::RoundsReport> rounds;
   // Sent when Next() waits and the client has no element that it could return.
   bool waits = false;
+  // Sent with the first report after a partial Welcome, even if that names no partition: the client
+  // has no elements of other partitions than those that it has reported on this stream.
+  bool complete = false;
   friend bool operator==(const Report&, const Report&) = default;
 };
 
@@ -139,6 +143,10 @@ using ClientUp =
 
 using protocol::Fence;
 
+// The first control version in which a Welcome may be partial. An earlier client would not say that
+// its reports are complete.
+inline constexpr uint32_t kFirstWithPartialWelcomes = 4;
+
 // Answers ClientHello. A Membership follows.
 struct Welcome {
   IterationId iteration;
@@ -147,14 +155,19 @@ struct Welcome {
   uint64_t seed = 0;
   JobTerms terms;
   absl::Duration heartbeat_interval;
-  absl::Duration lease;           // client_timeout
-  std::vector<Fence> placements;  // of all partitions: accept no lower placement
+  absl::Duration lease;  // client_timeout
+  // The client accepts no lower placements. Names all partitions, unless `partial` is set.
+  std::vector<Fence> placements;
   // For order kDeterministic: the position at which the order begins (protocol::Positions::first),
   // and by partition the indices that are already in a history. For a consumer, `passed` contains
   // the consumer's rows instead.
   Index first = 0;
   std::vector<IndexSet> passed;
   uint32_t version = 0;  // of the control protocol, which both sides use; 0: the lowest
+  // `placements` has only the partitions that may send to this client, and those of which the
+  // dispatcher waits for the client's answer. False in control versions before
+  // kFirstWithPartialWelcomes.
+  bool partial = false;
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 

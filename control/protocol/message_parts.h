@@ -18,7 +18,7 @@ namespace penstock::control {
 // release are the default. A new message or field that older peers may ignore needs no new version.
 struct VersionRange {
   uint32_t min = 2;
-  uint32_t max = 3;
+  uint32_t max = 4;
   friend bool operator==(const VersionRange&, const VersionRange&) = default;
 };
 

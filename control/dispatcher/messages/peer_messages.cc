@@ -19,7 +19,8 @@ Welcome WelcomeOf(const State& state, const IterationState& iteration,
   Welcome to{.iteration = iteration.id,
              .life = state.lives.back().life,
              .seed = job.seed,
-             .terms = job.terms};
+             .terms = job.terms,
+             .partial = welcome.partial};
   const protocol::Positions positions = protocol::PositionsOf(iteration.record);
   const auto reader = iteration.record.FindReader(welcome.client);
   const int64_t consumer = iteration.record.has_order_consumers() && reader

@@ -99,6 +99,10 @@ void ElementCounts::Changed(IterationId iteration, const protocol::IterationReco
     MakeAllStale(*of);
 }
 
+void ElementCounts::ReportsComplete(IterationId iteration) {
+  if (Iteration* of = Find(iteration)) MakeAllStale(*of);
+}
+
 void ElementCounts::Reported(IterationId iteration, const protocol::IterationRecord& record,
                              ClientId client, Incarnation incarnation,
                              const protocol::Report& report) {

@@ -41,6 +41,8 @@ class ElementCounts {
   // Called after the coordinator was given a client's report.
   void Reported(IterationId iteration, const protocol::IterationRecord& record, ClientId client,
                 Incarnation incarnation, const protocol::Report& report);
+  // Called after a client's reports were complete: it may lack elements of any partition.
+  void ReportsComplete(IterationId iteration);
   // Called when the iteration's record or context was replaced.
   void Forget(IterationId iteration) { iterations_.erase(iteration); }
   template <class Exists>
