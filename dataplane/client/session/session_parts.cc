@@ -38,9 +38,11 @@ void SessionParts::WakeWaiting() {
 }
 
 void SessionParts::SendReport(News news, bool waits) {
-  control::Report report{.partitions = ledger.TakeNews(news), .waits = waits};
-  report.rounds = delivery->TakeRounds();
-  if (!report.partitions.empty() || report.rounds.has_value() || waits)
+  control::Report report{.partitions = ledger.TakeNews(news),
+                         .rounds = delivery->TakeRounds(),
+                         .waits = waits,
+                         .complete = ledger.TakeCompletes()};
+  if (!report.partitions.empty() || report.rounds.has_value() || waits || report.complete)
     dispatcher.Send(std::move(report));
 }
 

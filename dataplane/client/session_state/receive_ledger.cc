@@ -36,10 +36,15 @@ bool ReceiveLedger::Known(PartitionId partition) const {
 
 void ReceiveLedger::OnWelcome(const control::Welcome& welcome) {
   for (const control::Fence& placed : welcome.placements) {
-    Of(placed.partition).OnWelcome(placed.placement);
+    protocol::Receiver& receiver = Of(placed.partition);
+    receiver.OnWelcome(placed.placement);
+    receiver.OnConnected();
     OnNamed(placed.partition);
   }
-  for (const auto& [partition, receiver] : receivers_) Of(partition).OnConnected();
+  for (const auto& [partition, receiver] : receivers_) {
+    if (!receiver.delivered().empty() || !receiver.received().empty()) Of(partition).OnConnected();
+  }
+  completes_ = welcome.partial;
 }
 
 void ReceiveLedger::OnHanded(PartitionId partition, Index position) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -34,6 +35,9 @@ class ReceiveLedger {
   // Returns true if the dispatcher has named the partition, or may be about to name it. `partition`
   // comes from a worker and may be any number.
   bool Known(PartitionId partition) const;
+  // The next report has the partitions that `welcome` names, and those of which this client has
+  // elements. It need not have others. Either the dispatcher knows that the client has none of
+  // them, or TakeCompletes() tells it.
   void OnWelcome(const control::Welcome& welcome);
 
   // Records that Next() returned the element; OnDelivered() will follow.
@@ -51,8 +55,15 @@ class ReceiveLedger {
   // Returns the changes since the last report, for a report that is sent at once. Looks only at
   // partitions that have changed since then.
   std::vector<control::PartitionReport> TakeNews(News news);
+  // Returns true once after each partial Welcome: the report that is sent now completes the reports
+  // of all elements.
+  bool TakeCompletes() { return std::exchange(completes_, false); }
 
  private:
+  // Has an entry for each partition that a Welcome or a fence has named, or of which an element
+  // came. A receiver stays even if it holds nothing, because it refuses elements of earlier
+  // placements, which may still arrive. No such elements arrive of a partition without a receiver
+  // (docs/protocol.md, "Welcomes").
   std::map<PartitionId, protocol::Receiver> receivers_;
   // Partitions that may have changed since the last report of all news, and since the last report.
   std::set<PartitionId> altered_;
@@ -61,6 +72,7 @@ class ReceiveLedger {
   int64_t handed_ = 0;
   bool news_ = false;
   bool at_once_ = false;
+  bool completes_ = false;
 };
 
 }  // namespace penstock::client
