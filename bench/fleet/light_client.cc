@@ -46,11 +46,18 @@ void LightClient::OnMessage(const control::ClientDown& message, uint64_t sequenc
 }
 
 void LightClient::OnMembership(const control::Membership& membership) {
-  for (const auto& partition : membership.partitions) PartitionAt(partition.partition);
   const absl::StatusOr<std::vector<WorkerId>> altered = view_.Apply(membership);
   if (!altered.ok()) {
     refused_ = altered.status();
     return;
+  }
+  if (membership.since == 0 || membership.closed) served_.clear();
+  for (const auto& named : membership.partitions) {
+    const auto at = std::lower_bound(served_.begin(), served_.end(), named.partition);
+    const bool was_served = at != served_.end() && *at == named.partition;
+    const bool is_served = static_cast<bool>(view_.WorkerOf(named.partition));
+    if (is_served && !was_served) served_.insert(at, named.partition);
+    if (!is_served && was_served) served_.erase(at);
   }
   for (const WorkerId worker : *altered) {
     if (view_.IsPlaced(worker)) {
@@ -67,11 +74,17 @@ void LightClient::OnWelcome(const control::Welcome& welcome,
   heard_ = {welcome.life, 0};
   interval_ = welcome.heartbeat_interval;
   welcome_ = true;
-  control::Report report;
+  control::Report report{.partitions = {}, .rounds = std::nullopt, .complete = welcome.partial};
   for (const control::Fence& placed : welcome.placements) {
     Partition& partition = PartitionAt(placed.partition);
     partition.lowest = std::max(partition.lowest, static_cast<uint32_t>(placed.placement.value()));
-    report.partitions.push_back({.partition = placed.partition,
+  }
+  auto named = welcome.placements.begin();  // in ascending order
+  for (const Partition& partition : partitions_) {
+    const bool is_named = named != welcome.placements.end() && named->partition == partition.id;
+    if (is_named) ++named;
+    if (!is_named && partition.delivered == 0) continue;
+    report.partitions.push_back({.partition = partition.id,
                                  .placement = Placement(partition.lowest),
                                  .delivered = DeliveredOf(partition),
                                  .received = {},
@@ -81,8 +94,9 @@ void LightClient::OnWelcome(const control::Welcome& welcome,
 }
 
 LightClient::Partition& LightClient::PartitionAt(PartitionId partition) {
-  if (partitions_.size() < partition.value()) partitions_.resize(partition.value());
-  return partitions_[partition.value() - 1];
+  const auto at = std::ranges::lower_bound(partitions_, partition, {}, &Partition::id);
+  if (at != partitions_.end() && at->id == partition) return *at;
+  return *partitions_.insert(at, {.id = partition});
 }
 
 IndexSet LightClient::DeliveredOf(const Partition& partition) const {
@@ -118,16 +132,16 @@ control::ClientHeartbeat LightClient::Beat() {
 }
 
 std::optional<control::ClientUp> LightClient::Progress() {
-  if (partitions_.empty()) return std::nullopt;
+  if (served_.empty()) return std::nullopt;
   return NextReport();
 }
 
 control::Report LightClient::NextReport() {
   control::Report report;
-  const size_t read = std::min(partitions_.size(), kPartitionsRead);
+  const size_t read = std::min(served_.size(), kPartitionsRead);
   for (size_t i = 0; i < std::min(read, kPartitionsPerReport); ++i) {
     const size_t turn = (reports_ * kPartitionsPerReport + i) % read;
-    const PartitionId id((number_ * kPartitionsRead + turn) % partitions_.size() + 1);
+    const PartitionId id = served_[(number_ * kPartitionsRead + turn) % served_.size()];
     Partition& partition = PartitionAt(id);
     const auto next =
         static_cast<Index>(number_ << kIndexBits) + static_cast<Index>(partition.delivered);

@@ -4,7 +4,6 @@
 // made: each client has a range of indices of its own in each partition.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -35,14 +34,14 @@ class LightClient {
   control::ClientHeartbeat Beat();
   // The stream broke.
   void OnLost() { welcome_ = false; }
-  // Returns a message of a client that reads: a report; nullopt if it knows no partition.
+  // Returns a message of a client that reads: a report; nullopt if no partition serves it.
   std::optional<control::ClientUp> Progress();
-  // Reports elements of a few partitions as delivered. REQUIRES: has_partitions().
+  // Reports elements of a few partitions that serve it as delivered. REQUIRES: has_partitions().
   control::Report NextReport();
 
   uint64_t number() const { return number_; }
   bool welcome() const { return welcome_; }
-  bool has_partitions() const { return !partitions_.empty(); }
+  bool has_partitions() const { return !served_.empty(); }
   // As in LightWorker.
   uint64_t term() const { return heard_.life.term.value(); }
   absl::Duration interval() const { return interval_; }
@@ -51,6 +50,7 @@ class LightClient {
 
  private:
   struct Partition {
+    PartitionId id;
     uint32_t lowest = 1;  // the lowest placement that is accepted
     uint32_t delivered = 0;
   };
@@ -61,7 +61,9 @@ class LightClient {
 
   const uint64_t number_;
   const control::JobAnswer job_;
+  // That a Welcome or a fence has named, or of which it has elements; ascending.
   std::vector<Partition> partitions_;
+  std::vector<PartitionId> served_;  // by workers, according to the memberships; ascending
   control::MembershipView view_;
   std::map<WorkerId, int64_t> links_;  // to workers with partitions: elements over each link
   std::set<WorkerId> changed_links_;   // since the last heartbeat

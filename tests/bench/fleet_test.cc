@@ -177,6 +177,35 @@ TEST(LightClient, ReportsAllPartitionsWhenWelcomeAndAnswersFences) {
   EXPECT_EQ(std::get<control::FenceAnswer>(answers[2]).report.placement, Placement(2));
 }
 
+TEST(LightClient, SaysThatItsReportIsCompleteWhenTheWelcomeIsPartial) {
+  LightClient client(3, {});
+  std::vector<control::ClientUp> answers;
+  const auto report_after = [&](std::vector<control::Fence> placements, bool partial) {
+    answers.clear();
+    client.OnMessage(control::Welcome{.placements = std::move(placements), .partial = partial}, 1,
+                     answers);
+    return std::get<control::Report>(answers.at(0));
+  };
+  control::Report report = report_after({}, true);
+  EXPECT_TRUE(report.complete);
+  EXPECT_TRUE(report.partitions.empty());
+  client.OnMessage(control::Membership{.version = 1,
+                                       .partitions = {{PartitionId(7), Placement(4), WorkerId(1)},
+                                                      {PartitionId(9), Placement(1), WorkerId()}}},
+                   2, answers);
+  EXPECT_EQ(client.NextReport().partitions.at(0).partition, PartitionId(7));
+  report = report_after({{PartitionId(2), Placement(5)}}, true);
+  EXPECT_TRUE(report.complete);
+  ASSERT_EQ(report.partitions.size(), 2u);
+  EXPECT_EQ(report.partitions[0].partition, PartitionId(2));
+  EXPECT_EQ(report.partitions[0].placement, Placement(5));
+  EXPECT_EQ(report.partitions[1].partition, PartitionId(7));
+  EXPECT_FALSE(report.partitions[1].delivered.empty());
+  report = report_after({}, true);
+  EXPECT_EQ(report.partitions.size(), 1u) << "it has nothing of partition 2";
+  EXPECT_FALSE(report_after({{PartitionId(7), Placement(6)}}, false).complete);
+}
+
 TEST(LightClient, NamesAllLinksOnAStreamAndThenWhatHasChanged) {
   LightClient client(3, {});
   std::vector<control::ClientUp> answers;
