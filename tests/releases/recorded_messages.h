@@ -102,6 +102,7 @@ inline std::map<std::string, ClientUp> RecordedClientUps() {
                                                .gone_links = {WorkerId(8), WorkerId(9)}}},
       {"fence_answer", FenceAnswer{report}},
       {"report", Report{{report, report}}},
+      {"complete_report", Report{.partitions = {}, .rounds = std::nullopt, .complete = true}},
       {"report_of_rounds", Report{{report}, rounds, true}},
       {"commit", Commit{7, {{0, indices}, {1, {}}}}},
       {"leave", Leave{indices}},
@@ -128,6 +129,10 @@ inline std::map<std::string, ClientDown> RecordedClientDowns() {
        Welcome{
            .iteration = IterationId(1), .life = recorded::kLife, .terms = recorded::kOrderedTerms}},
       {"welcome_with_version", Welcome{.iteration = IterationId(1), .version = 2}},
+      {"partial_welcome", Welcome{.iteration = IterationId(1),
+                                  .placements = {{PartitionId(9), Placement(2)}},
+                                  .version = 4,
+                                  .partial = true}},
       {"heartbeat_answer", ClientHeartbeatAnswer{5}},
       {"membership",
        Membership{

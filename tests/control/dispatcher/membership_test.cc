@@ -268,7 +268,7 @@ TEST_F(AudienceMembershipTest, NoReaderIsAskedOnceMoreAfterARestart) {
     ASSERT_TRUE(welcome.has_value());
     for (const ClientDown& message : reader.inbox->messages)
       EXPECT_FALSE(std::holds_alternative<Fence>(message)) << "client " << id;
-    Report report;
+    Report report{.partitions = {}, .rounds = std::nullopt, .complete = welcome->partial};
     for (const Fence& placed : welcome->placements)
       report.partitions.push_back(
           {.partition = placed.partition, .placement = placed.placement, .whole = true});

@@ -72,8 +72,10 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
            .links = {{.worker = WorkerId(7), .elements = 2}},
            .only_changed_links = true,
            .gone_links = {WorkerId(8), WorkerId(9)}},
-           FenceAnswer{report}, Report{{report, report}}, Commit{7, {{0, indices}, {1, {}}}},
-           Leave{indices}, ReceiveLimit{{{PartitionId(1), 7}, {PartitionId(2), 0}}}}) {
+           FenceAnswer{report}, Report{{report, report}},
+           Report{.partitions = {}, .rounds = std::nullopt, .complete = true},
+           Commit{7, {{0, indices}, {1, {}}}}, Leave{indices},
+           ReceiveLimit{{{PartitionId(1), 7}, {PartitionId(2), 0}}}}) {
     ExpectRoundTrip<wire::ClientUp>(up);
   }
   for (const ClientDown& down : std::vector<ClientDown>{
@@ -87,6 +89,7 @@ TEST(Wire, EachClientMessageArrivesAsItWasSent) {
                    {{PartitionId(1), Placement(2)}},
                    17,
                    {SomeIndices()}},
+           Welcome{.iteration = IterationId(1), .version = 4, .partial = true},
            ClientHeartbeatAnswer{5},
            Membership{
                3,

@@ -41,8 +41,9 @@ class SessionTest : public testing::Test {
             .terms = {.mode = ShardingPolicy::kDynamic, .ack_mode = ack_mode_},
             .heartbeat_interval = heartbeat_interval_,
             .lease = lease,
-            .placements = {{kPartition, Placement(1)}},
-            .version = version_};
+            .placements = placements_,
+            .version = version_,
+            .partial = partial_};
   }
   control::Membership Membership(Placement placement = Placement(1)) const {
     const transfer::TransportOffer offer = worker_.offer(protocol_);
@@ -132,7 +133,9 @@ class SessionTest : public testing::Test {
 
   AckMode ack_mode_ = AckMode::kOnDelivery;
   absl::Duration heartbeat_interval_ = absl::Milliseconds(5);
-  uint32_t version_ = control::VersionRange().max;  // of the dispatcher
+  uint32_t version_ = control::VersionRange().max;                         // of the dispatcher
+  std::vector<control::Fence> placements_ = {{kPartition, Placement(1)}};  // in its Welcome
+  bool partial_ = false;
   bool delivers_later_ = false;
   bool early_end_ = false;
   std::string token_ = "sesame";      // of the job; workers know it
