@@ -15,6 +15,8 @@ namespace penstock::control {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr uint32_t kEarlier = kFirstWithPartialWelcomes - 1;
 
@@ -92,6 +94,12 @@ class WelcomesTest : public MembershipTest {
       if (record.partitions[p].MayServe(reader)) partitions.push_back(p + 1);
     return partitions;
   }
+  template <class Message>
+  static bool Got(const Reader& reader) {
+    return std::ranges::any_of(reader.inbox->messages, [](const ClientDown& message) {
+      return std::holds_alternative<Message>(message);
+    });
+  }
   static std::vector<uint64_t> NamedBy(const Welcome& welcome) {
     std::vector<uint64_t> named;
     for (const Fence& placed : welcome.placements) named.push_back(placed.partition.value());
@@ -111,6 +119,26 @@ TEST_F(WelcomesTest, NameAllPartitionsToAClientOfAnEarlierVersion) {
     EXPECT_FALSE(welcome.partial);
     EXPECT_THAT(NamedBy(welcome), ElementsAre(1, 2, 3, 4, 5, 6));
   }
+}
+
+TEST_F(WelcomesTest, NameThePartitionsThatServeAClient) {
+  Restart();
+  size_t named = 0;
+  for (uint64_t id = 1; id <= kNumClients; ++id) {
+    const Welcome welcome = Connect(id).inbox->Take<Welcome>().value();
+    EXPECT_TRUE(welcome.partial);
+    EXPECT_EQ(NamedBy(welcome), Serving(id));
+    named += welcome.placements.size();
+  }
+  EXPECT_LT(named, kNumClients * kNumWorkers);
+}
+
+TEST_F(WelcomesTest, AreOfTheVersionOfEachClient) {
+  Restart();
+  EXPECT_TRUE(Connect(1).inbox->Take<Welcome>().value().partial);
+  const Welcome earlier = Connect(2, kEarlier).inbox->Take<Welcome>().value();
+  EXPECT_THAT(NamedBy(earlier), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_TRUE(Connect(3).inbox->Take<Welcome>().value().partial);
 }
 
 TEST_F(WelcomesTest, NameAllPartitionsOfAFixedOrder) {
@@ -134,6 +162,44 @@ TEST_F(WelcomesTest, AClientOfAnEarlierVersionNeedNotSayThatItsReportsAreComplet
     core_->OnMessage(readers.back().peer, ReportOf(welcome));
   }
   for (const Reader& reader : readers) EXPECT_TRUE(reader.inbox->Take<End>().has_value());
+}
+
+TEST_F(WelcomesTest, TheIterationClosesOnceTheReportsOfAllClientsAreComplete) {
+  RestartAtTheEnd();
+  std::vector<Reader> readers;
+  for (uint64_t id = 1; id <= kNumClients; ++id) {
+    readers.push_back(Connect(id));
+    const Welcome welcome = readers.back().inbox->Take<Welcome>().value();
+    Report report = ReportOf(welcome);
+    report.complete = id < kNumClients;
+    if (id == kNumClients) {
+      ASSERT_LT(welcome.placements.size(), kNumWorkers);
+    }
+    core_->OnMessage(readers.back().peer, std::move(report));
+    EXPECT_FALSE(Got<End>(readers.back())) << id;
+  }
+  core_->OnMessage(readers.back().peer,
+                   Report{.partitions = {}, .rounds = std::nullopt, .complete = true});
+  for (const Reader& reader : readers) EXPECT_TRUE(Got<End>(reader));
+}
+
+// Elements may come before a message that names their partition, so the report of them has the
+// lowest placement.
+TEST_F(WelcomesTest, ANewClientIsServedWithoutAFence) {
+  const Reader reader = Connect(9);
+  const Welcome welcome = reader.inbox->Take<Welcome>().value();
+  EXPECT_TRUE(welcome.partial);
+  EXPECT_THAT(NamedBy(welcome), IsEmpty());
+  core_->OnMessage(reader.peer, Report{.partitions = {}, .rounds = std::nullopt, .complete = true});
+  const std::vector<uint64_t> serving = Serving(9);
+  ASSERT_THAT(serving, Not(IsEmpty()));
+  const protocol::IterationRecord& record = recovered_.FindIteration(job_.job, 0)->record;
+  ASSERT_GT(record.partition(PartitionId(serving[0])).placement, Placement(1));
+  core_->OnMessage(reader.peer, Report{{{.partition = PartitionId(serving[0]),
+                                         .placement = Placement(1),
+                                         .delivered = {},
+                                         .received = IndexSet::Of(0, 1)}}});
+  EXPECT_FALSE(Got<Fence>(reader));
 }
 
 }  // namespace
