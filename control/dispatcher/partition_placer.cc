@@ -41,8 +41,8 @@ bool AnyWorkerIsRead(const State& state, const IterationState& iteration, bool s
 void CheckKept(const State& state, const IterationState& iteration) {
   PENSTOCK_INVARIANT(state.placed == state.ComputePlaced());
   PENSTOCK_INVARIANT(state.uses == state.ComputeUses());
-  PENSTOCK_INVARIANT(protocol::Equal(iteration.record.committed_by_any.sets,
-                                     protocol::ComputeCommitted(iteration.record).sets));
+  PENSTOCK_INVARIANT(iteration.record.committed_by_any.sets ==
+                     protocol::ComputeCommitted(iteration.record).sets);
 }
 
 }  // namespace

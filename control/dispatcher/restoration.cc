@@ -250,7 +250,7 @@ void BeginWith(Transaction& txn, const State& state, JobId job, const Restoratio
       const Restoration::Partition& partition = repetition.partitions[p];
       const PartitionId number(p + 1);
       alter(protocol::PartitionOpened{number});
-      protocol::At(committed, number) = partition.committed;
+      committed.Add(number, partition.committed);
       if (repetition.finished) continue;  // nothing is replayed
       for (const SavedRepetition::Position& bookmark : partition.bookmarks) {
         alter(protocol::BookmarkAdded{number, {bookmark.index, bookmark.bytes}});

@@ -86,7 +86,7 @@ absl::StatusOr<protocol::ReceivedSets> SessionManager::ToReceivedSets(
           "the state names ", ToString(of.partition), ", but the iteration has ",
           iteration.record.partitions.size(), " partitions; the state belongs to a different job"));
     }
-    protocol::At(sets, of.partition).Add(of.indices);
+    sets.Add(of.partition, of.indices);
   }
   return sets;
 }

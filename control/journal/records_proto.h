@@ -30,8 +30,20 @@ WIRE_PAIR(BegunLife, wire::BegunLife) {
   WIRE_FIELDS(life, begins, key_id);
   WIRE_NANOSECONDS(lease);
 }
+// The message also has the empty sets before the last one that is not empty.
 WIRE_PAIR(protocol::ReceivedSets, wire::ReceivedSetsByPartition) {
-  WIRE_PART(sets);
+  if constexpr (Coder::kEncodes) {
+    for (const auto& [partition, set] : value) {
+      while (message.sets_size() + 1 < static_cast<int>(partition.value())) message.add_sets();
+      coder.Put(set, message.add_sets());
+    }
+  } else {
+    for (int p = 0; p < message.sets_size(); ++p) {
+      IndexSet set;
+      coder.Get("sets", message.sets(p), set);
+      value.Add(PartitionId(static_cast<uint64_t>(p) + 1), set);
+    }
+  }
 }
 WIRE_STRUCT(protocol::Bookmark, wire::SavedPosition, index, bytes);
 WIRE_STRUCT(MarkedBookmark, wire::MarkedBookmark, index, marks, versions);

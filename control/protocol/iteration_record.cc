@@ -6,7 +6,6 @@
 
 #include "control/protocol/invariant.h"
 #include "control/protocol/partial_rows.h"
-#include "penstock/fingerprint.h"
 
 namespace penstock::protocol {
 namespace {
@@ -37,10 +36,6 @@ Index FirstMissingWithoutConsumers(const IterationRecord& record, PartitionId pa
       if (reader.consumer < 0) missing = Of(reader.committed, partition).FirstMissing(missing);
   } while (missing != before);
   return missing;
-}
-
-void AddAll(const ReceivedSets& sets, ReceivedSets& to) {
-  for (size_t p = 0; p < sets.size(); ++p) At(to, PartitionId(p + 1)).Add(sets[p]);
 }
 
 // Returns the client's reader; nullptr if there is none.
@@ -176,12 +171,12 @@ struct Applying {
     if (gives_up) {
       record.committed_by_any = ComputeCommitted(record);
     } else if (record.unites_indices()) {
-      AddAll(c.committed, record.committed_by_any.sets);
+      record.committed_by_any.sets.Add(c.committed);
     }
   }
   void operator()(const ReaderCommitted& c) const {
-    At(reader(c.client).committed, c.partition).Add(c.added);
-    if (record.unites_indices()) At(record.committed_by_any.sets, c.partition).Add(c.added);
+    reader(c.client).committed.Add(c.partition, c.added);
+    if (record.unites_indices()) record.committed_by_any.sets.Add(c.partition, c.added);
   }
   void operator()(const ReaderGone& c) const {
     ReaderRecord& gone = reader(c.client);
@@ -212,39 +207,6 @@ struct Applying {
 };
 
 }  // namespace
-
-const IndexSet& Of(const ReceivedSets& sets, PartitionId partition) {
-  static const IndexSet* const kNothing = new IndexSet;
-  size_t at = partition.value() - 1;
-  return at < sets.size() ? sets[at] : *kNothing;
-}
-
-IndexSet& At(ReceivedSets& sets, PartitionId partition) {
-  if (sets.size() < partition.value()) sets.resize(partition.value());
-  return sets[partition.value() - 1];
-}
-
-bool Contains(const ReceivedSets& a, const ReceivedSets& b) {
-  for (size_t i = 0; i < b.size(); ++i)
-    if (!Of(a, PartitionId(i + 1)).Contains(b[i])) return false;
-  return true;
-}
-
-bool Equal(const ReceivedSets& a, const ReceivedSets& b) {
-  return Contains(a, b) && Contains(b, a);
-}
-
-CommittedMark MarkOf(const ReceivedSets& committed) {
-  CommittedMark mark;
-  for (size_t p = 0; p < committed.size(); ++p) {
-    for (const IndexSet::Interval& interval : committed[p].intervals()) {
-      mark.count += interval.end - interval.begin;
-      for (const auto part : {static_cast<Index>(p), interval.begin, interval.end})
-        mark.hash = Fingerprint(static_cast<uint64_t>(part), mark.hash);
-    }
-  }
-  return mark;
-}
 
 std::optional<Index> IterationRecord::EndOf(PartitionId id) const {
   if (rounds.ends.empty()) return std::nullopt;
@@ -343,8 +305,8 @@ void ForgetHistories(IterationRecord& record) {
   record.committed_by_any = {};
   for (ReaderRecord& reader : record.readers) {
     reader.mark = MarkOf(reader.committed);
-    reader.committed = ReceivedSets();  // frees its memory too
-    reader.final = ReceivedSets();
+    reader.committed.clear();
+    reader.final.clear();
   }
 }
 
@@ -363,7 +325,7 @@ bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const Rece
 CommittedByAny ComputeCommitted(const IterationRecord& record) {
   CommittedByAny by_any;
   if (record.unites_indices())
-    for (const ReaderRecord& reader : record.readers) AddAll(reader.committed, by_any.sets);
+    for (const ReaderRecord& reader : record.readers) by_any.sets.Add(reader.committed);
   return by_any;
 }
 

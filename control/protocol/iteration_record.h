@@ -12,6 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "control/protocol/index_set.h"
 #include "control/protocol/positions.h"
+#include "control/protocol/received_sets.h"
 #include "control/protocol/rounds.h"
 #include "penstock/ids.h"
 
@@ -26,18 +27,6 @@ enum class CommitPolicy : uint8_t {
 };
 
 enum class ReaderStatus : uint8_t { kActive, kLeft, kExpired };
-
-// One set per partition; [0] is partition 1. Missing sets are empty. The sets contain indices; the
-// sets of a consumer contain rows (rounds.h, positions.h).
-using ReceivedSets = absl::InlinedVector<IndexSet, 1>;
-
-// Returns the set of `partition`; an empty set if it is missing.
-const IndexSet& Of(const ReceivedSets& sets, PartitionId partition);
-IndexSet& At(ReceivedSets& sets, PartitionId partition);  // grows `sets`
-// Returns whether each set of `a` contains the set of `b` for the same partition.
-bool Contains(const ReceivedSets& a, const ReceivedSets& b);
-// Returns whether each set of `a` equals the set of `b` for the same partition.
-bool Equal(const ReceivedSets& a, const ReceivedSets& b);
 
 // A saved position of a partition, from which a runner can start at `index`.
 struct Bookmark {
@@ -61,15 +50,6 @@ struct PartitionRecord {
   }
   friend bool operator==(const PartitionRecord&, const PartitionRecord&) = default;
 };
-
-// A summary of the elements that a reader had committed, kept after the sets are dropped. A state
-// can be compared with it: the summary identifies states with exactly these elements.
-struct CommittedMark {
-  int64_t count = 0;
-  uint64_t hash = 0;
-  friend bool operator==(const CommittedMark&, const CommittedMark&) = default;
-};
-CommittedMark MarkOf(const ReceivedSets& committed);
 
 // The record of a client's session on the iteration.
 struct ReaderRecord {

@@ -43,8 +43,7 @@ class ExactlyOnce : public testing::Test {
     const IndexSet added = IndexSet::Of(from, to);
     its_.commits.push_back({record, ClientId(client), kPartition, added});
     for (CommittedIteration::Reader& reader : its_.readers) {
-      if (reader.client == ClientId(client))
-        return protocol::At(reader.committed, kPartition).Add(added);
+      if (reader.client == ClientId(client)) return reader.committed.Add(kPartition, added);
     }
     its_.readers.push_back({ClientId(client), {added}});
   }

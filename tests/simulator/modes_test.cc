@@ -246,7 +246,8 @@ Findings JobsIn(const JobPlan& job, Histories histories, Passes passes) {
       protocol::ReceivedSets committed;
       for (size_t i = 0; i < size; ++i) {
         const ElementKey& key = history.got[i].key;
-        if (key.iteration == id) protocol::At(committed, key.partition).Add(key.index);
+        if (key.iteration == id)
+          committed.Add(key.partition, IndexSet::Of(key.index, key.index + 1));
       }
       pass.readers.push_back({*history.client, committed});
       pass.sessions[*history.client].began = {1};

@@ -173,7 +173,7 @@ TEST_F(ShadowTest, NotesSessionsCommitsAndTheEnd) {
   ASSERT_TRUE(shadow_.OnDurable(6).ok());
   const CommittedIteration& retired = shadow_.iterations().at(it);
   EXPECT_TRUE(retired.finished);
-  EXPECT_EQ(retired.readers.front().committed.front(), IndexSet::Of(0, 3));
+  EXPECT_EQ(retired.readers.front().committed, p::ReceivedSets{IndexSet::Of(0, 3)});
 }
 
 }  // namespace

@@ -277,7 +277,7 @@ ReceivedSets FinalOf(const IterationRecord& record, const IterationContext& cont
                      size_t reader) {
   ReceivedSets final = record.readers[reader].committed;
   for (size_t p = 0; p < record.partitions.size(); ++p)
-    At(final, PartitionAt(p)).Add(context.partitions[p].readers[reader].reported);
+    final.Add(PartitionAt(p), context.partitions[p].readers[reader].reported);
   return final;
 }
 

@@ -272,12 +272,12 @@ namespace {
 // Adds the changes that commit `committed` for the reader.
 void AddCommitted(DecisionBuilder& builder, const IterationRecord& record,
                   const ReaderRecord& reader, const ReceivedSets& committed) {
-  const size_t partitions = std::min(committed.size(), record.partitions.size());
-  for (size_t p = 0; p < partitions; ++p) {
-    IndexSet added = committed[p];
-    added.Remove(Of(reader.committed, PartitionAt(p)));
+  for (const auto& [partition, set] : committed) {
+    if (!record.Has(partition)) break;
+    IndexSet added = set;
+    added.Remove(Of(reader.committed, partition));
     if (!added.empty())
-      builder.AddChange(ReaderCommitted{reader.client, PartitionAt(p), std::move(added)});
+      builder.AddChange(ReaderCommitted{reader.client, partition, std::move(added)});
   }
 }
 

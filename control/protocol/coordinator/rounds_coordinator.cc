@@ -63,7 +63,7 @@ class Agreeing {
     const Ends& ends = record_.rounds.ends;
     if (ends.empty()) return false;
     int64_t committed = 0;  // one row per round, except a last round that is not filled
-    for (const IndexSet& rows : reader.committed) committed += rows.size();
+    for (const auto& [partition, rows] : reader.committed) committed += rows.size();
     if (record_.rounds.remainder_policy != RemainderPolicy::kPad &&
         LacksInLast(ends, consumers()) > 0)
       ++committed;
@@ -377,7 +377,7 @@ class Agreeing {
     for (const ReaderRecord& reader : record_.readers) {
       if (reader.consumer < 0) continue;
       // Rows are delivered in the order of rounds, one per round.
-      for (const IndexSet& rows : reader.committed) {
+      for (const auto& [partition, rows] : reader.committed) {
         by_consumer[static_cast<size_t>(reader.consumer)] += rows.size();
       }
     }

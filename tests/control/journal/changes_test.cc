@@ -145,6 +145,23 @@ TEST(Changes, AFinishedIterationTakesFewBytesOfASnapshot) {
   EXPECT_LT(SnapshotBytes(*EncodeState(state)) - before, 100u);
 }
 
+TEST(Changes, TheSetsOfAReaderAreWrittenByPosition) {
+  State state;
+  auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{"1000", "definition", {}});
+  state.Apply(DatasetRegistered{dataset});
+  state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset}});
+  const IterationId it(1);
+  state.Apply(IterationCreated{it, JobId(1), 0});
+  state.Apply(IterationAltered{it, p::ReaderJoined{ClientId(5), Incarnation(1)}});
+  const p::ReaderEnded ended{ClientId(5), {{}, {}, IndexSet::Of(4, 6), {}}};
+  const std::string record = *EncodeChanges({IterationAltered{it, ended}}, state);
+  // An empty set for each partition before the last one of which the reader has elements.
+  const std::string empty("\x0a\x00", 2);
+  EXPECT_THAT(record, HasSubstr("\x12\x0a" + empty + empty + "\x0a\x04\x0a\x02\x04\x02"));
+  ASSERT_TRUE(ApplyRecord(record, state).ok());
+  EXPECT_EQ(state.iterations.at(it).record.readers[0].final, ended.final);
+}
+
 // A job goes on with the definition it was made for.
 TEST(Changes, AJobKeepsADefinitionThatWasReplaced) {
   State state;

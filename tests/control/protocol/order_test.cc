@@ -184,7 +184,7 @@ class Launches {
     ReceivedSets committed;
     for (size_t p = 0; p < lengths_.size(); ++p) {
       Apply(record, PartitionOpened{PartitionId(p + 1)});
-      At(committed, PartitionId(p + 1)) = committed_[p];
+      committed.Add(PartitionId(p + 1), committed_[p]);
     }
     Apply(record, ReaderJoined{ClientId(1000), Incarnation(1)});
     Apply(record, ReaderReplaced{ClientId(1000), Incarnation(1), std::move(committed)});

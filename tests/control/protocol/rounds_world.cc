@@ -17,7 +17,8 @@ PartitionId PartitionOf(size_t position) {
 
 std::string TextOf(const ReceivedSets& sets) {
   std::string text;
-  for (const IndexSet& set : sets) absl::StrAppend(&text, set.ToString(), ";");
+  for (const auto& [partition, set] : sets)
+    absl::StrAppend(&text, partition.value(), ":", set.ToString(), ";");
   return text;
 }
 
@@ -289,7 +290,7 @@ void RoundsWorld::Take(const RoundsStep& step) {
       consumer.says = true;
       if (scene_->state_every > 0 && consumer.queue.delivered() % scene_->state_every == 0) {
         for (size_t p = 0; p < workers_.size(); ++p) {
-          At(consumer.state, PartitionOf(p)) = consumer.receivers[p].delivered();
+          consumer.state.Add(PartitionOf(p), consumer.receivers[p].delivered());
         }
         consumer.state_rounds = consumer.queue.delivered();
       }
@@ -322,7 +323,7 @@ void RoundsWorld::Take(const RoundsStep& step) {
     case Kind::kLeave: {
       Leave leave;
       for (size_t p = 0; p < workers_.size(); ++p) {
-        At(leave.delivered, PartitionOf(p)) = consumer.receivers[p].delivered();
+        leave.delivered.Add(PartitionOf(p), consumer.receivers[p].delivered());
       }
       consumer.left = true;
       return Settle(OnLeave(record_, context_, ClientOf(static_cast<size_t>(step.a)),

@@ -31,9 +31,7 @@ void Run::StartProcess(Client& client) {
 Receiver& Run::ReceiverOf(Client& client, PartitionId partition) {
   auto found = client.receivers.find(partition);
   if (found == client.receivers.end()) {
-    const IndexSet delivered = client.written.size() >= partition.value() && states_
-                                   ? Of(client.written, partition)
-                                   : IndexSet{};
+    const IndexSet& delivered = Of(client.written, partition);  // nothing if it writes no states
     found = client.receivers.emplace(partition, Receiver(partition, delivered, broken_)).first;
   }
   return found->second;
@@ -66,7 +64,7 @@ void Run::OpenStream(Client& client) {
   if (client.leaving) {
     Leave leave;
     for (auto& [partition, receiver] : client.receivers)
-      At(leave.delivered, partition) = receiver.delivered();
+      leave.delivered.Add(partition, receiver.delivered());
     Send(client, [this, a = again(), leave] {
       Settle(OnLeave(durable_.record, context_, std::get<1>(a), std::get<2>(a), leave));
     });
@@ -110,7 +108,7 @@ void Run::Act(ClientId id, Incarnation incarnation) {
     });
   if (!states_ || !clock_.OneIn(8)) return;
   ReceivedSets state;
-  for (auto& [partition, receiver] : client.receivers) At(state, partition) = receiver.delivered();
+  for (auto& [partition, receiver] : client.receivers) state.Add(partition, receiver.delivered());
   client.written = state;
   if (client.pending || clock_.OneIn(3)) return;  // written but not (yet) committed
   client.pending = Commit{++client.commits, state};

@@ -10,8 +10,7 @@ namespace penstock::protocol::schedule {
 
 void Run::Journal(Journaled change) {
   durable_.Apply(change);
-  PENSTOCK_CHECK(
-      Equal(durable_.record.committed_by_any.sets, ComputeCommitted(durable_.record).sets));
+  PENSTOCK_CHECK(durable_.record.committed_by_any.sets == ComputeCommitted(durable_.record).sets);
   journal_.push_back(std::move(change));
 }
 

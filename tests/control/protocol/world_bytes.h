@@ -55,14 +55,14 @@ inline IndexSet Set(uint8_t mask) {
 template <class Masks>
 Masks MasksOf(const ReceivedSets& sets) {
   Masks masks = {};
-  for (size_t p = 0; p < sets.size(); ++p) masks[p] = Mask(sets[p]);
+  for (const auto& [partition, set] : sets) masks[partition.value() - 1] = Mask(set);
   return masks;
 }
 
 template <class Masks>
 ReceivedSets ReceivedSetsOf(const Masks& masks, int partitions) {
   ReceivedSets sets;
-  for (int p = 0; p < partitions; ++p) sets.push_back(Set(masks[static_cast<size_t>(p)]));
+  for (int p = 0; p < partitions; ++p) sets.Add(Partition(p), Set(masks[static_cast<size_t>(p)]));
   return sets;
 }
 

@@ -78,10 +78,10 @@ class Checker {
   void NoteCommitted() {
     for (const auto& [id, iteration] : iterations_) {
       for (const CommittedIteration::Reader& reader : iteration.readers) {
-        for (size_t p = 0; p < reader.committed.size(); ++p) {
-          for (const IndexSet::Interval& interval : reader.committed[p].intervals()) {
+        for (const auto& [partition, set] : reader.committed) {
+          for (const IndexSet::Interval& interval : set.intervals()) {
             for (Index i = interval.begin; i < interval.end; ++i) {
-              NoteCommitted({id, PartitionId(p + 1), i}, reader.client);
+              NoteCommitted({id, partition, i}, reader.client);
             }
           }
         }

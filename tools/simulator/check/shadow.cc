@@ -195,8 +195,8 @@ struct NoteOfChange {
     CommittedIteration::Session& session = its.sessions[c.client];
     session.began.push_back(record);
     session.lost.push_back(record);
-    for (size_t p = 0; p < c.committed.size(); ++p) {
-      its.commits.push_back({record, c.client, PartitionId(p + 1), c.committed[p]});
+    for (const auto& [partition, set] : c.committed) {
+      its.commits.push_back({record, c.client, partition, set});
     }
   }
   void operator()(const protocol::ReaderGone& c) const {
@@ -279,11 +279,13 @@ Shadow Shadow::Only(IterationId id, std::optional<PartitionId> partition) const 
   if (found == iterations_.end()) return Shadow();
   CommittedIteration its = found->second;
   for (size_t p = 0; partition.has_value() && p < its.ends.size(); ++p) {
-    if (p + 1 == partition->value()) continue;
-    its.ends[p] = 0;
-    for (CommittedIteration::Reader& reader : its.readers) {
-      if (p < reader.committed.size()) reader.committed[p] = {};
-    }
+    if (p + 1 != partition->value()) its.ends[p] = 0;
+  }
+  for (CommittedIteration::Reader& reader : its.readers) {
+    if (!partition.has_value()) break;
+    protocol::ReceivedSets only;
+    only.Add(*partition, protocol::Of(reader.committed, *partition));
+    reader.committed = std::move(only);
   }
   return Of({{id, std::move(its)}});
 }

@@ -35,8 +35,7 @@ bool KeepsWhatItComputes(const control::State& state) {
   return state.placed == state.ComputePlaced() &&
          std::ranges::all_of(state.iterations, [](const auto& entry) {
            const protocol::IterationRecord& record = entry.second.record;
-           return protocol::Equal(record.committed_by_any.sets,
-                                  protocol::ComputeCommitted(record).sets);
+           return record.committed_by_any.sets == protocol::ComputeCommitted(record).sets;
          });
 }
 
