@@ -99,7 +99,7 @@ struct RoundsRecord {
 
 // The elements that any reader has committed. Follows from the readers, so it is not compared.
 struct CommittedByAny {
-  ReceivedSets sets;
+  DenseSets sets;
   friend bool operator==(const CommittedByAny&, const CommittedByAny&) { return true; }
 };
 

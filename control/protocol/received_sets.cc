@@ -23,6 +23,11 @@ auto Find(Entries& entries, PartitionId partition) {
   return at != entries.end() && at->partition == partition ? &at->set : nullptr;
 }
 
+const IndexSet& Nothing() {
+  static const IndexSet* const nothing = new IndexSet;
+  return *nothing;
+}
+
 }  // namespace
 
 ReceivedSets::ReceivedSets(std::initializer_list<IndexSet> by_position) {
@@ -36,24 +41,24 @@ void ReceivedSets::Add(PartitionId partition, const IndexSet& set) {
   entries_.insert(FirstFrom(entries_, partition), {partition, set});
 }
 
-void ReceivedSets::Add(const ReceivedSets& other) {
-  absl::InlinedVector<Entry, 1> added;
-  for (const Entry& entry : other) {
-    if (IndexSet* const there = Find(entries_, entry.partition)) {
-      there->Add(entry.set);
-    } else {
-      added.push_back(entry);
-    }
-  }
-  const auto middle = entries_.insert(entries_.end(), std::move_iterator(added.begin()),
-                                      std::move_iterator(added.end()));
-  std::ranges::inplace_merge(entries_, middle, {}, &Entry::partition);
+const IndexSet& Of(const ReceivedSets& sets, PartitionId partition) {
+  const IndexSet* const set = Find(sets, partition);
+  return set != nullptr ? *set : Nothing();
 }
 
-const IndexSet& Of(const ReceivedSets& sets, PartitionId partition) {
-  static const IndexSet* const kNothing = new IndexSet;
-  const IndexSet* const set = Find(sets, partition);
-  return set != nullptr ? *set : *kNothing;
+void DenseSets::Add(PartitionId partition, const IndexSet& set) {
+  if (set.empty()) return;
+  if (sets_.size() < partition.value()) sets_.resize(partition.value());
+  sets_[partition.value() - 1].Add(set);
+}
+
+void DenseSets::Add(const ReceivedSets& sets) {
+  for (const auto& [partition, set] : sets) Add(partition, set);
+}
+
+const IndexSet& Of(const DenseSets& sets, PartitionId partition) {
+  const size_t at = partition.value() - 1;
+  return at < sets.sets_.size() ? sets.sets_[at] : Nothing();
 }
 
 bool Contains(const ReceivedSets& a, const ReceivedSets& b) {

@@ -32,8 +32,6 @@ class ReceivedSets {
   // For any other partition it takes logarithmic time, and if its set was empty, also moves the
   // sets of all later partitions.
   void Add(PartitionId partition, const IndexSet& set);
-  // Adds each set of `other`. Moves each set at most once.
-  void Add(const ReceivedSets& other);
   void clear() { entries_.clear(); }  // frees the memory too
 
   bool empty() const { return entries_.empty(); }
@@ -50,6 +48,20 @@ class ReceivedSets {
 const IndexSet& Of(const ReceivedSets& sets, PartitionId partition);
 // Returns whether each set of `a` contains the set of `b` for the same partition.
 bool Contains(const ReceivedSets& a, const ReceivedSets& b);
+
+// The same for nearly all partitions, as the elements that any reader has: Add() takes constant
+// time in any order.
+class DenseSets {
+ public:
+  void Add(PartitionId partition, const IndexSet& set);
+  void Add(const ReceivedSets& sets);
+  friend const IndexSet& Of(const DenseSets& sets, PartitionId partition);
+  friend bool operator==(const DenseSets&, const DenseSets&) = default;
+
+ private:
+  absl::InlinedVector<IndexSet, 1> sets_;  // [0] is partition 1; the last is not empty
+};
+const IndexSet& Of(const DenseSets& sets, PartitionId partition);
 
 // A summary of the elements that a reader had committed, kept after the sets are dropped. A state
 // can be compared with it: the summary identifies states with exactly these elements.

@@ -81,7 +81,7 @@ TEST(ReceivedSets, AgreeWithSetsByPartition) {
       (to_other ? other : sets).Add(PartitionId(partition), added);
       (to_other ? of_other : expected)[partition].Add(added);
     }
-    sets.Add(other);
+    for (const auto& [partition, set] : other) sets.Add(partition, set);
     for (const auto& [partition, set] : of_other) expected[partition].Add(set);
     auto next = expected.begin();
     for (const auto& [partition, set] : sets) {
@@ -94,9 +94,22 @@ TEST(ReceivedSets, AgreeWithSetsByPartition) {
     ASSERT_EQ(next, expected.end()) << "seed " << seed;
     EXPECT_TRUE(Contains(sets, other));
     const ReceivedSets before = sets;
-    sets.Add(other);
+    for (const auto& [partition, set] : other) sets.Add(partition, set);
     EXPECT_EQ(sets, before);
   }
+}
+
+TEST(DenseSets, AreEqualIfAllSetsAre) {
+  DenseSets sets, other;
+  sets.Add(PartitionId(3), IndexSet::Of(0, 2));
+  sets.Add(PartitionId(1), IndexSet::Of(4, 5));
+  sets.Add(PartitionId(9), {});
+  other.Add({IndexSet::Of(4, 5), {}, IndexSet::Of(0, 1)});
+  EXPECT_NE(sets, other);
+  other.Add({{}, {}, IndexSet::Of(1, 2)});
+  EXPECT_EQ(sets, other);
+  EXPECT_EQ(Of(sets, PartitionId(3)), IndexSet::Of(0, 2));
+  EXPECT_TRUE(Of(sets, PartitionId(2)).empty() && Of(sets, PartitionId(9)).empty());
 }
 
 }  // namespace
