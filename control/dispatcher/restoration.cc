@@ -36,20 +36,20 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
 // readers' reports.
 Index ReceivedBelow(const protocol::IterationRecord& record,
                     const protocol::IterationContext& context, size_t p) {
-  const auto& readers = context.partitions[p].readers;
+  const protocol::AckStates& acks = context.partitions[p].acks;
   if (!record.coordinated()) {
     protocol::Together received(record, PartitionId(p + 1));
-    for (size_t r = 0; r < readers.size(); ++r) {
+    for (size_t r = 0; r < record.readers.size(); ++r) {
       received.Add(record.readers[r],
                    protocol::Of(record.readers[r].committed, PartitionId(p + 1)));
-      received.Add(record.readers[r], readers[r].reported);
+      received.Add(record.readers[r], acks.Of(r).reported);
     }
     return std::move(received).Indices().FirstMissing();
   }
   std::optional<int64_t> rows;
-  for (size_t r = 0; r < readers.size(); ++r) {
+  for (size_t r = 0; r < record.readers.size(); ++r) {
     if (!record.readers[r].reads() || record.readers[r].consumer < 0) continue;
-    const int64_t its = readers[r].reported.FirstMissing();
+    const int64_t its = acks.Of(r).reported.FirstMissing();
     rows = std::min(rows.value_or(its), its);
   }
   return rows.value_or(0) * record.rounds.consumers;

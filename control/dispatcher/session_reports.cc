@@ -21,7 +21,7 @@ static bool HasNews(const protocol::IterationRecord& record,
   if (!reader) return false;
   IndexSet news = report.received;
   news.Add(report.delivered);
-  news.Remove(context.partitions[report.partition.value() - 1].readers[*reader].reported);
+  news.Remove(context.partitions[report.partition.value() - 1].acks.Of(*reader).reported);
   return !news.empty();
 }
 

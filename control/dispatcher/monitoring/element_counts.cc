@@ -25,7 +25,7 @@ int64_t CountAnew(const protocol::IterationRecord& record,
   to.committed = protocol::CommittedIndices(record, partition);
   to.received = to.committed;
   if (context != nullptr) {
-    for (const protocol::AckState& ack : context->partitions[partition.value() - 1].readers) {
+    for (const auto& [reader, ack] : context->partitions[partition.value() - 1].acks) {
       to.received.Add(ack.reported);
       read += 1 + IntervalsOf(ack.reported);
     }

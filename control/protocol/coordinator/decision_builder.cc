@@ -33,19 +33,28 @@ void DecisionBuilder::RaiseAndFence(size_t partition, ClientId welcomed, const I
   raised_[partition] = true;
   AddChange(PlacementRaised{PartitionAt(partition), placement(partition)});
   if (now.worker) Emit(Unassign{now.worker, PartitionAt(partition), now.placement});
+  context_.NoteRaised(partition);
   context_.partitions[partition].ended.reset();
   context_.partitions[partition].rows_allowed = 0;
   context_.partitions[partition].remainder_announced = false;
-  for (size_t r = 0; r < record_.readers.size(); ++r)
-    if (record_.readers[r].reads() && record_.readers[r].client != welcomed &&
-        (IsFenced(record_, context_, partition, r) || added.Contains(static_cast<Index>(r))))
+  const auto fence = [&](size_t r) {
+    if (record_.readers[r].reads() && record_.readers[r].client != welcomed)
       EmitFence(partition, r);
+  };
+  if (!now.audience || context_.partitions[partition].asks_all) {
+    for (size_t r = 0; r < record_.readers.size(); ++r) fence(r);
+  } else {
+    IndexSet to = *now.audience;
+    to.Add(added);
+    ForEach(to, fence);
+  }
 }
 
 bool DecisionBuilder::MayHold(size_t partition, size_t reader) const {
-  const AckState& ack = context_.partitions[partition].readers[reader];
-  if (record_.partitions[partition].MayServe(reader) || !ack.at) return true;
-  return !Of(record_.readers[reader].committed, PartitionAt(partition)).Contains(ack.reported) &&
+  if (record_.partitions[partition].MayServe(reader) || !context_.Knows(partition, reader))
+    return true;
+  const IndexSet& reported = context_.partitions[partition].acks.Of(reader).reported;
+  return !Of(record_.readers[reader].committed, PartitionAt(partition)).Contains(reported) &&
          context_.broken != Broken::kMoveOnlyServed;
 }
 
@@ -73,6 +82,11 @@ void DecisionBuilder::EmitWelcome(ClientId client, Incarnation incarnation) {
   Emit(std::move(welcome));
 }
 
+void DecisionBuilder::EndReader(size_t reader, ReceivedSets final) {
+  AddChange(ReaderEnded{record_.readers[reader].client, std::move(final)});
+  context_.NoteEnded(reader);
+}
+
 void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
   context_.rounds.resend_waits_for = true;
   if (record_.coordinated() && consumer >= 0) {
@@ -87,15 +101,11 @@ void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
     rounds.agreed.reset();
     rounds.floor.reset();
   }
-  context_.present.resize(std::max(context_.present.size(), reader + 1), false);
+  context_.ResetReader(reader);
   context_.present[reader] = true;
-  context_.waits.resize(context_.present.size(), false);
   context_.waits[reader] = false;
-  for (size_t p = 0; p < record_.partitions.size(); ++p) {
-    auto& readers = context_.partitions[p].readers;
-    readers.resize(std::max(readers.size(), reader + 1));
-    readers[reader] = {.at = placement(p), .reported = {}};
-  }
+  if (reader == record_.readers.size()) return;  // a new one, which has no entries
+  for (PartitionContext& partition : context_.partitions) partition.acks.Erase(reader);
 }
 
 void DecisionBuilder::AddToWorkers(Reader reader) {
@@ -146,13 +156,23 @@ namespace {
 IndexSet Had(const IterationRecord& record, const IterationContext& context, size_t partition,
              IndexSet AckState::*set) {
   const PartitionId id = PartitionAt(partition);
+  const AckStates& acks = context.partitions[partition].acks;
+  if (record.unites_indices()) {
+    IndexSet had = Of(record.committed_by_any.sets, id);
+    for (const auto& [reader, ack] : acks)
+      if (record.readers[reader].reads()) had.Add(ack.*set);
+    for (const size_t r : context.ended) {
+      const ReaderRecord& reader = record.readers[r];
+      if (reader.status == ReaderStatus::kActive) had.Add(Of(reader.final, id));
+    }
+    return had;
+  }
   Together had(record, id);
   for (size_t r = 0; r < record.readers.size(); ++r) {
     const ReaderRecord& reader = record.readers[r];
     had.Add(reader, Of(reader.committed, id));
     if (reader.status != ReaderStatus::kActive) continue;
-    had.Add(reader, reader.end_notified ? Of(reader.final, id)
-                                        : context.partitions[partition].readers[r].*set);
+    had.Add(reader, reader.end_notified ? Of(reader.final, id) : acks.Of(r).*set);
   }
   return std::move(had).Indices();
 }
@@ -175,22 +195,26 @@ bool IsFenced(const IterationRecord& record, const IterationContext& context, si
 
 bool HasReported(const IterationRecord& record, const IterationContext& context, size_t partition,
                  size_t reader) {
-  const Placement at = context.partitions[partition].readers[reader].at;
   const PartitionRecord& placed = record.partitions[partition];
   const bool is_asked = placed.collecting() && !record.closed;
   const bool fenced =
       is_asked ? IsFenced(record, context, partition, reader) : placed.MayServe(reader);
   // No worker sends anything to a reader that is not fenced. At its last fence, the reader reported
   // all that it had. A dispatcher that has started since then does not know this report.
-  if (!fenced) return at || context.broken == Broken::kAskOnlyServed;
-  return at == placed.placement;
+  if (!fenced) return context.Knows(partition, reader) || context.broken == Broken::kAskOnlyServed;
+  return context.HasAnswered(partition, reader, placed.placement);
 }
 
 bool AllReported(const IterationRecord& record, const IterationContext& context, size_t partition) {
   if (record.commit_policy == CommitPolicy::kNever) return true;  // no report matters
-  for (size_t r = 0; r < record.readers.size(); ++r)
-    if (record.readers[r].reads() && !HasReported(record, context, partition, r)) return false;
-  return true;
+  const auto reported = [&](size_t r) {
+    return !record.readers[r].reads() || HasReported(record, context, partition, r);
+  };
+  const PartitionRecord& placed = record.partitions[partition];
+  if (!placed.audience || (placed.collecting() && context.partitions[partition].asks_all))
+    return HoldsForEach(IndexSet::Of(0, PositionOf(record.readers.size())), reported);
+  return std::all_of(context.unknown.begin(), context.unknown.end(), reported) &&
+         HoldsForEach(*placed.audience, reported);
 }
 
 int64_t RoundsOf(const IterationRecord& record) {

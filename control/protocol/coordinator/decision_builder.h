@@ -18,6 +18,24 @@ inline PartitionId PartitionAt(size_t position) {
   return PartitionId(position + 1);
 }
 
+// Returns whether `check` holds for each number in the set, which are positions.
+template <class Check>
+bool HoldsForEach(const IndexSet& positions, const Check& check) {
+  for (const IndexSet::Interval& interval : positions.intervals())
+    for (Index at = interval.begin; at < interval.end; ++at)
+      if (!check(static_cast<size_t>(at))) return false;
+  return true;
+}
+
+// Calls `visit` with each number in the set.
+template <class Visit>
+void ForEach(const IndexSet& positions, const Visit& visit) {
+  HoldsForEach(positions, [&](size_t at) {
+    visit(at);
+    return true;
+  });
+}
+
 // Builds the decision on one event: its changes and messages.
 class DecisionBuilder {
  public:
@@ -57,6 +75,9 @@ class DecisionBuilder {
   // Sends the fence again.
   void EmitFence(size_t partition, size_t reader);
   void EmitWelcome(ClientId client, Incarnation incarnation);
+
+  // Notifies the reader of the end, with the elements that it has then.
+  void EndReader(size_t reader, ReceivedSets final);
 
   // Resets the context of the reader at position `reader`: the reader has only its committed
   // elements, under the placements of its Welcome.

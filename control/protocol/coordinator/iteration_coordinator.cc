@@ -9,19 +9,6 @@
 
 namespace penstock::protocol {
 
-IterationContext MakeIterationContext(const IterationRecord& record, Broken broken) {
-  IterationContext context;
-  context.broken = broken;
-  context.present.resize(record.readers.size(), false);
-  context.waits.resize(record.readers.size(), false);
-  context.partitions.resize(record.partitions.size());
-  for (PartitionContext& partition : context.partitions) {
-    partition.readers.resize(record.readers.size());
-    partition.asks_all = broken != Broken::kAskOnlyServed;
-  }
-  return context;
-}
-
 // Rule 9. The previous dispatcher may have assigned a partition that, according to the record,
 // waits for a worker. It may have done so under the partition's present placement, and readers may
 // not have heard of that assignment.
@@ -44,9 +31,8 @@ bool IsServed(const IterationRecord& record, const IterationContext& context, si
               size_t reader) {
   const PartitionRecord& placed = record.partitions[partition];
   if (!placed.audience) return true;
-  return placed.MayServe(reader) &&
-         (context.partitions[partition].readers[reader].at == placed.placement ||
-          context.broken == Broken::kServeBeforeAnswer);
+  return placed.MayServe(reader) && (context.HasAnswered(partition, reader, placed.placement) ||
+                                     context.broken == Broken::kServeBeforeAnswer);
 }
 
 }  // namespace
@@ -87,14 +73,15 @@ Decision OnWorkerRegisters(const IterationRecord& record, IterationContext& cont
     }
     context.partitions[p].rows_allowed = 0;  // the last AllowRows may have been lost
     context.partitions[p].remainder_announced = false;
-    for (size_t r = 0; r < record.readers.size(); ++r) {
+    const auto name = [&](size_t r) {
       const ReaderRecord& reader = record.readers[r];
       if (reader.reads()) {
         if (IsServed(record, context, p, r)) builder.AddToWorker(p, r);
       } else if (names_gone) {
         builder.Emit(RemoveReader{worker, id, partition.placement, reader.client});
       }
-    }
+    };
+    ForEach(partition.audience.value_or(IndexSet::Of(0, PositionOf(record.readers.size()))), name);
     names_gone = false;
   }
   return std::move(builder).Build();
@@ -216,54 +203,50 @@ bool MayClose(const IterationRecord& record, IterationContext& context) {
                            ? ClaimedOf(record, context, p)
                            : SkipOf(record, context, p);
     if (context.broken == Broken::kCloseOnReceivedByDead)
-      for (const AckState& ack : partition_context.readers) covered.Add(ack.reported);
+      for (const auto& [reader, ack] : partition_context.acks) covered.Add(ack.reported);
     return covered.FirstMissing() >= *partition_context.ended;
   });
 }
 
-Index Position(size_t reader) {
-  return static_cast<Index>(reader);
-}
-
 // Returns whether the reader has elements of the partition that it could give back.
-bool Holds(const IterationRecord& record, const IterationContext& context, size_t partition,
-           size_t reader) {
-  const AckState& ack = context.partitions[partition].readers[reader];
-  if (ack.reported.empty()) return false;  // so of most pairs, if partitions have audiences
+bool Holds(const IterationRecord& record, size_t partition, size_t reader, const AckState& ack) {
   IndexSet held = ack.reported;
   held.Remove(Of(record.readers[reader].committed, PartitionAt(partition)));
   held.Remove(ack.claimed);
   return !held.empty();
 }
 
-// Returns whether the reader waits and, according to the reports, has no element.
-bool Starves(const IterationRecord& record, const IterationContext& context, size_t reader) {
-  if (!context.waits[reader] || !context.present[reader] || !record.readers[reader].reads())
-    return false;
-  for (size_t p = 0; p < record.partitions.size(); ++p)
-    if (Holds(record, context, p, reader)) return false;
-  return true;
+// Returns the readers that wait.
+IndexSet Waiting(const IterationRecord& record, const IterationContext& context) {
+  IndexSet waiting;
+  for (size_t r = 0; r < record.readers.size(); ++r)
+    if (context.waits[r] && context.present[r] && record.readers[r].reads())
+      waiting.Add(PositionOf(r));
+  return waiting;
 }
 
 // Rule 25. Once all elements have been sent, a reader may wait for elements that another reader
 // holds undelivered.
 Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
-  if (!record.shared() || record.partitions.empty() ||
-      std::find(context.waits.begin(), context.waits.end(), true) == context.waits.end() ||
-      !IsSent(record, context, context.check_first_to_share))
-    return std::move(builder).Build();
-  IndexSet starving;
-  for (size_t r = 0; r < record.readers.size(); ++r)
-    if (Starves(record, context, r)) starving.Add(Position(r));
+  if (!record.shared() || record.partitions.empty()) return std::move(builder).Build();
+  // Those of them that, according to the reports, have no element.
+  IndexSet starving = Waiting(record, context);
   if (starving.empty() || !HoldsForAll(record, context.check_first_to_share,
                                        [&](size_t p) { return IsSent(record, context, p); }))
     return std::move(builder).Build();
+  std::vector<std::pair<size_t, IndexSet>> held;  // positions of partitions, and their holders
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     IndexSet holders;
-    for (size_t r = 0; r < record.readers.size(); ++r)
-      if (record.readers[r].reads() && Holds(record, context, p, r)) holders.Add(Position(r));
+    for (const auto& [reader, ack] : context.partitions[p].acks)
+      if (record.readers[reader].reads() && Holds(record, p, reader, ack))
+        holders.Add(PositionOf(reader));
     if (holders.empty()) continue;
+    starving.Remove(holders);
+    held.emplace_back(p, std::move(holders));
+  }
+  if (starving.empty()) return std::move(builder).Build();
+  for (auto& [p, holders] : held) {
     holders.Add(starving);
     builder.RaiseForOthers(p, holders);
   }
@@ -277,7 +260,7 @@ ReceivedSets FinalOf(const IterationRecord& record, const IterationContext& cont
                      size_t reader) {
   ReceivedSets final = record.readers[reader].committed;
   for (size_t p = 0; p < record.partitions.size(); ++p)
-    final.Add(PartitionAt(p), context.partitions[p].readers[reader].reported);
+    final.Add(PartitionAt(p), context.partitions[p].acks.Of(reader).reported);
   return final;
 }
 
@@ -302,11 +285,10 @@ Decision Consequences(const IterationRecord& record, IterationContext& context) 
   // Rule 13.
   for (size_t r = 0; r < record.readers.size(); ++r) {
     if (!record.readers[r].reads() || !context.present[r]) continue;
-    bool reported = true;
-    for (size_t p = 0; reported && p < record.partitions.size(); ++p)
-      reported = HasReported(record, context, p, r);
-    if (!reported) continue;
-    builder.AddChange(ReaderEnded{record.readers[r].client, FinalOf(record, context, r)});
+    if (!HoldsForAll(record, context.readers[r].check_first_to_end,
+                     [&](size_t p) { return HasReported(record, context, p, r); }))
+      continue;
+    builder.EndReader(r, FinalOf(record, context, r));
     builder.EmitTo(record.readers[r].client, record.readers[r].incarnation, End{RoundsOf(record)});
   }
   Decision decision = std::move(builder).Build();
@@ -338,8 +320,8 @@ Decision OpenPartition(const IterationRecord& record, IterationContext& context)
   DecisionBuilder builder(record, context);
   if (record.closed || !record.rounds.ends.empty()) return std::move(builder).Build();
   builder.AddChange(PartitionOpened{PartitionAt(record.partitions.size())});
-  PartitionContext& opened = context.partitions.emplace_back();
-  opened.readers.resize(record.readers.size(), {.at = Placement(1), .reported = {}});
+  context.collecting.Add(PositionOf(context.partitions.size()));
+  context.partitions.emplace_back();
   return std::move(builder).Build();
 }
 
@@ -347,11 +329,12 @@ std::vector<PartitionId> Assignable(const IterationRecord& record,
                                     const IterationContext& context) {
   std::vector<PartitionId> assignable;
   if (record.closed || !SomebodyReads(record, record.readers.size())) return assignable;
-  for (size_t p = 0; p < record.partitions.size(); ++p)
+  ForEach(context.collecting, [&](size_t p) {
     if (record.partitions[p].collecting() &&
         ((record.at_least_once && !context.partitions[p].gives_back) ||
          AllReported(record, context, p) || context.broken == Broken::kAssignWithoutFence))
       assignable.push_back(PartitionAt(p));
+  });
   return assignable;
 }
 
@@ -377,23 +360,21 @@ static bool KeepsAudience(const IterationRecord& record, const IterationContext&
                           PartitionId partition) {
   const PartitionRecord& placed = record.partition(partition);
   if (!placed.audience || !context.partitions[partition.value() - 1].gives_back) return false;
-  for (size_t r = 0; r < record.readers.size(); ++r)
-    if (record.readers[r].reads() && placed.MayServe(r)) return true;
-  return false;
+  return !HoldsForEach(*placed.audience, [&](size_t r) { return !record.readers[r].reads(); });
 }
 
 IndexSet MustAnswer(const IterationRecord& record, const IterationContext& context,
                     PartitionId partition, const std::optional<IndexSet>& audience) {
   IndexSet must;
   const PartitionRecord& placed = record.partition(partition);
-  const PartitionContext& partition_context = context.partitions[partition.value() - 1];
   if (!placed.audience || KeepsAudience(record, context, partition) ||
       context.broken == Broken::kServeBeforeAnswer)
     return must;
-  for (size_t r = 0; r < record.readers.size(); ++r)
-    if (record.readers[r].reads() && (!audience || audience->Contains(Position(r))) &&
-        partition_context.readers[r].at != placed.placement)
-      must.Add(Position(r));
+  ForEach(audience.value_or(IndexSet::Of(0, PositionOf(record.readers.size()))), [&](size_t r) {
+    if (record.readers[r].reads() &&
+        !context.HasAnswered(partition.value() - 1, r, placed.placement))
+      must.Add(PositionOf(r));
+  });
   return must;
 }
 
@@ -404,15 +385,14 @@ Decision ExtendAudience(const IterationRecord& record, IterationContext& context
   const size_t p = partition.value() - 1;
   if (record.closed || !placed.audience) return std::move(builder).Build();
   IndexSet added;
-  for (size_t r = 0; r < record.readers.size(); ++r) {
-    if (!readers.Contains(Position(r)) || placed.MayServe(r) || !record.readers[r].reads())
-      continue;
-    added.Add(Position(r));
-    const bool answered = context.partitions[p].readers[r].at == placed.placement;
+  ForEach(readers, [&](size_t r) {
+    if (r >= record.readers.size() || placed.MayServe(r) || !record.readers[r].reads()) return;
+    added.Add(PositionOf(r));
+    const bool answered = context.HasAnswered(p, r, placed.placement);
     if (!answered) builder.EmitFence(p, r);
     if (!placed.collecting() && (answered || context.broken == Broken::kServeBeforeAnswer))
       builder.AddToWorker(p, r);
-  }
+  });
   if (!added.empty()) builder.AddChange(AudienceExtended{partition, std::move(added)});
   return std::move(builder).Build();
 }
@@ -421,28 +401,29 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
                   WorkerId worker, std::optional<IndexSet> audience) {
   DecisionBuilder builder(record, context);
   const PartitionRecord& placed = record.partition(partition);
+  const size_t p = partition.value() - 1;
   if (KeepsAudience(record, context, partition)) audience = placed.audience;
   Assign assign{.worker = worker,
                 .partition = partition,
                 .placement = placed.placement,
-                .skip = SkipOf(record, context, partition.value() - 1),
+                .skip = SkipOf(record, context, p),
                 .bookmark = std::nullopt,
                 .readers = {},
                 .rows = 0,
                 .remainder = std::nullopt,
                 .positions = std::nullopt,
                 .copied = std::nullopt};
-  PartitionContext& partition_context = context.partitions[partition.value() - 1];
+  PartitionContext& partition_context = context.partitions[p];
   partition_context.asks_all = false;
+  context.collecting.Remove(IndexSet::Of(PositionOf(p), PositionOf(p) + 1));
   if (!record.coordinated()) {
     const Positions positions = PositionsOf(record);
-    assign.rows = partition_context.rows_allowed =
-        SendLimitOf(record, context, partition.value() - 1, positions);
+    assign.rows = partition_context.rows_allowed = SendLimitOf(record, context, p, positions);
     if (record.has_order_consumers()) assign.positions = positions;
   } else {
     // Until all consumers have reported their positions, rows are allowed only by AllowRows.
     if (context.rounds.agreed || record.rounds.schedule.joined.empty())
-      assign.rows = RowsWithinBudget(record, context)[partition.value() - 1];
+      assign.rows = RowsWithinBudget(record, context)[p];
     if (record.EndOf(partition)) assign.remainder = record.RemainderOf(partition);
     partition_context.rows_allowed = 0;
     NoteAllowed(assign.rows, partition_context);
@@ -453,12 +434,14 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
     if (bookmark.index <= assign.skip.FirstMissing() ||
         record.commit_policy == CommitPolicy::kNever || context.broken == Broken::kNewestBookmark)
       assign.bookmark = bookmark;
-  for (size_t r = 0; r < record.readers.size(); ++r) {
+  IndexSet reading;
+  ForEach(audience.value_or(IndexSet::Of(0, PositionOf(record.readers.size()))), [&](size_t r) {
     const ReaderRecord& reader = record.readers[r];
-    if (!reader.reads() && audience) audience->Remove(IndexSet::Of(Position(r), Position(r) + 1));
-    if (reader.reads() && (!audience || audience->Contains(Position(r))))
-      assign.readers.push_back({reader.client, reader.incarnation, reader.consumer});
-  }
+    if (!reader.reads()) return;
+    reading.Add(PositionOf(r));
+    assign.readers.push_back({reader.client, reader.incarnation, reader.consumer});
+  });
+  if (audience) audience = std::move(reading);
   builder.AddChange(PartitionAssigned{partition, placed.placement, worker, std::move(audience)});
   builder.Emit(std::move(assign));
   return std::move(builder).Build();

@@ -12,18 +12,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "control/protocol/coordinator/iteration_context.h"
 #include "control/protocol/iteration_record.h"
 #include "control/protocol/messages.h"
-#include "control/protocol/rules.h"
 
 namespace penstock::protocol {
 
@@ -32,88 +29,6 @@ struct Decision {
   std::vector<Message> messages;
   bool empty() const { return changes.empty() && messages.empty(); }
 };
-
-// One reader's reports about one partition since the dispatcher started.
-struct AckState {
-  Placement at;       // of its newest answer or report; none: no report yet
-  IndexSet reported;  // delivered or received
-  // In a shared iteration: indices for which the end need not wait, because they are delivered, or
-  // will be once the reader is notified of the end. These are the indices that were handed on and,
-  // under CommitPolicy::kExplicit, the delivered indices. Under other policies, delivered indices
-  // are committed, and are not in this set.
-  IndexSet claimed;
-  // In an ordered merge: this reader has room for indices below this limit.
-  Index receive_limit = 0;
-};
-
-struct PartitionContext {
-  std::optional<Index> ended;                // the number of elements, once ended under this
-                                             // placement
-  absl::InlinedVector<AckState, 2> readers;  // parallel to the record's
-  // In a coordinated read: the partition's number of elements, once a worker has reached its end.
-  // The number depends only on the partition's splits, not on the placement. rows_allowed and
-  // remainder_announced describe the last AllowRows or Assign that was sent to the worker.
-  std::optional<Index> at_end;
-  int64_t rows_allowed = 0;
-  int64_t rows_sent = 0;  // rows received or on the way, under any placement
-  bool remainder_announced = false;
-  bool gives_back = false;  // readers give elements back with their answer for this placement
-  // Not assigned since the dispatcher started. The record may be an older copy, which lacks readers
-  // that the partition had, so the next raise fences all readers.
-  bool asks_all = false;
-};
-
-// The dispatcher's knowledge about a consumer of a coordinated read.
-struct ConsumerContext {
-  bool reported = false;       // all its elements, since the start of this dispatcher or, if later,
-                               // of its process
-  int64_t delivered = 0;       // rounds
-  int64_t known = 0;           // rounds that it knew at its last report
-  int64_t receive_budget = 0;  // elements that it will hold; 0: not reported
-  std::optional<RoundCursor> announced;  // rounds before this place were announced on its present
-                                         // stream
-};
-struct RoundsContext {
-  std::vector<ConsumerContext> consumers;  // by number
-  std::optional<RoundCursor> agreed;       // all consumers have received the rounds before this
-                                           // place
-  std::optional<RoundCursor> floor;        // rounds before this place are delivered to all
-                                           // consumers
-  // Errors of rows at or after the floor. The value: the consumer that had the error, and the
-  // error.
-  std::map<std::pair<PartitionId, int64_t>, std::pair<int64_t, RoundError>> errors;
-  std::string waits_for;          // why no round is agreed on; also in order kDeterministic
-  bool resend_waits_for = false;  // order kDeterministic: some reader may not know `waits_for`
-  int64_t skips = 0;              // the number of skips since the dispatcher started
-};
-
-// The data about an iteration that is not journaled. Only the functions below change it, in step
-// with the record.
-struct IterationContext {
-  absl::InlinedVector<PartitionContext, 1> partitions;
-  absl::InlinedVector<bool, 2> present;  // parallel to the record's readers: the reader has a
-                                         // stream
-  // Also parallel to the readers: the reader waits, and no element has been given back for it yet.
-  absl::InlinedVector<bool, 2> waits;
-  RoundsContext rounds;
-  bool ordered = false;  // a reader sent a receive limit: this is an ordered merge
-  // Counts the changes of this context and of its record after which a partition may be opened or
-  // assigned that could not be before. If the count is what it was, Assignable() returns nothing
-  // new, and no partition has ended.
-  uint64_t placing_changes = 0;
-  // Counts how often a reader has joined or gone, or its process has changed. Each may complete the
-  // answers for many partitions at once.
-  uint64_t reader_changes = 0;
-  // Positions of partitions that are checked first, because they were the first that did not allow
-  // the iteration to close, or to share elements out. They change no decision.
-  size_t check_first_to_close = 0;
-  size_t check_first_to_share = 0;
-  Broken broken = Broken::kNone;
-};
-
-// Returns the context of a dispatcher that has just started: no peer has been heard from and no
-// client is present. Changes no placement. Answers are collected as clients connect.
-IterationContext MakeIterationContext(const IterationRecord& record, Broken broken = Broken::kNone);
 
 // --- Clients -------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ Index SendLimitOf(const IterationRecord& record, const IterationContext& context
     if (record.has_order_consumers() &&
         !positions.OffsetOf(PartitionAt(partition), reader.consumer))
       continue;
-    const Index its = context.partitions[partition].readers[r].receive_limit;
+    const Index its = context.partitions[partition].acks.Of(r).receive_limit;
     limit = std::min(limit.value_or(its), its);
   }
   return limit.value_or(0);
@@ -114,7 +114,7 @@ void OnReceiveLimit(const IterationRecord& record, IterationContext& context, Cl
   const std::optional<size_t> found = FindActiveReader(record, client, incarnation);
   if (!found || !record.Has(partition)) return;
   context.ordered = true;
-  Index& limit = context.partitions[partition.value() - 1].readers[*found].receive_limit;
+  Index& limit = context.partitions[partition.value() - 1].acks.At(*found).receive_limit;
   limit = std::max(limit, below);
 }
 

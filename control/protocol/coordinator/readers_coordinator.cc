@@ -129,7 +129,7 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
       // reader's answer. A reader that was added to an assigned partition is asked in NoteAnswer().
       const bool asked = partition.collecting() || record.at_least_once;
       if (asked && IsFenced(record, context, p, position) &&
-          context.partitions[p].readers[position].at != partition.placement)
+          !context.HasAnswered(p, position, partition.placement))
         builder.EmitFence(p, position);
     }
   }
@@ -176,7 +176,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
   builder.ResetReader(position, reader.consumer);
   builder.EmitWelcome(connect.client, connect.incarnation);
   if (ended) {
-    builder.AddChange(ReaderEnded{connect.client, *connect.state});
+    builder.EndReader(position, *connect.state);
     builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
   }
   return std::move(builder).Build();
@@ -212,14 +212,22 @@ static void NoteAnswer(DecisionBuilder& builder, const IterationRecord& record,
   if (added && report.whole && report.placement < placed.placement &&
       record.readers[reader].reads())
     builder.EmitFence(p, reader);
-  Placement& at = context.partitions[p].readers[reader].at;
-  if (report.placement > placed.placement || report.placement <= at) return;
-  at = report.placement;
+  if (report.placement > placed.placement) return;
+  const bool answers =
+      report.placement == placed.placement && !context.HasAnswered(p, reader, placed.placement);
+  if (!answers && context.Knows(p, reader)) return;
+  context.NoteReported(p, reader);
+  if (answers) context.partitions[p].acks.At(reader).at = report.placement;
   if (placed.collecting()) {
     if (AllReported(record, context, p)) ++context.placing_changes;
-  } else if (added && at == placed.placement) {
+  } else if (added && answers) {
     builder.AddToWorker(p, reader);
   }
+}
+
+// Returns whether the report names no elements that the reader has.
+static bool IsEmpty(const Report& report) {
+  return report.delivered.empty() && report.received.empty() && report.handed.empty();
 }
 
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
@@ -228,14 +236,16 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   auto found = FindActiveReader(record, client, incarnation);
   if (!found || !record.Has(report.partition) || record.finished) return std::move(builder).Build();
   const ReaderRecord& reader = record.readers[*found];
-  AckState& ack = context.partitions[report.partition.value() - 1].readers[*found];
   NoteAnswer(builder, record, context, *found, report);
+  if (!report.received.empty()) context.waits[*found] = false;
+  AckStates& acks = context.partitions[report.partition.value() - 1].acks;
+  if (IsEmpty(report) && !acks.Has(*found)) return std::move(builder).Build();
+  AckState& ack = acks.At(*found);
   if (report.whole) {
     ack.reported.clear();
     ack.claimed.clear();
   }
   ack.reported.Remove(report.returned);
-  if (!report.received.empty()) context.waits[*found] = false;
   ack.reported.Add(report.delivered);
   if (record.shared()) {
     if (context.broken != Broken::kHandedKeepsOpen) ack.claimed.Add(report.handed);
@@ -303,7 +313,7 @@ void MayComeBack(DecisionBuilder& builder, const IterationRecord& record, size_t
   const ReaderRecord& reader = record.readers[position];
   // In a coordinated read, all other consumers wait for this one anyway.
   if (!reader.reads() || record.coordinated()) return;
-  builder.AddChange(ReaderEnded{reader.client, delivered});
+  builder.EndReader(position, delivered);
   builder.RaiseAssigned(position);
 }
 

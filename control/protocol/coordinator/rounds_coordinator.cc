@@ -155,7 +155,7 @@ class Agreeing {
   // Returns the number of the partition's rows that consumers have reported.
   int64_t Sent(size_t partition) const {
     int64_t sent = 0;
-    for (const AckState& ack : context_.partitions[partition].readers) {
+    for (const auto& [reader, ack] : context_.partitions[partition].acks) {
       sent = std::max(sent, ack.reported.end());
     }
     return sent;
@@ -164,10 +164,10 @@ class Agreeing {
   bool HasRow(size_t consumer, const PartitionRow& row) const {
     if (record_.finished || done_[consumer]) return true;
     const ReaderRecord& reader = ReaderOf(consumer);
-    const auto& acks = context_.partitions[row.partition.value() - 1].readers;
+    const AckStates& acks = context_.partitions[row.partition.value() - 1].acks;
     return Of(reader.committed, row.partition).Contains(row.row) ||
            Of(reader.final, row.partition).Contains(row.row) ||
-           acks[static_cast<size_t>(readers_[consumer])].reported.Contains(row.row);
+           acks.Of(static_cast<size_t>(readers_[consumer])).reported.Contains(row.row);
   }
   bool ReceivedEverywhere(const PartitionRow& row) const {
     int64_t received = 0;

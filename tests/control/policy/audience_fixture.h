@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "control/policy/audience.h"
@@ -17,11 +18,12 @@ class AudienceFixture : public testing::Test {
   void Alter(const protocol::IterationChange& change) {
     protocol::Apply(record_, change);
     protocol::CountForPlacing(context_, change);
+    if (const auto* raised = std::get_if<protocol::PlacementRaised>(&change))
+      context_.NoteRaised(raised->partition.value() - 1);
   }
   void Join(uint64_t client) {
     Alter(protocol::ReaderJoined{ClientId(client), Incarnation(1)});
-    for (protocol::PartitionContext& partition : context_.partitions)
-      partition.readers.push_back({.at = Placement(1), .reported = {}});
+    context_.ResetReader(record_.readers.size() - 1);
   }
   void Leave(uint64_t client) {
     Alter(protocol::ReaderGone{ClientId(client), protocol::ReaderStatus::kLeft});
@@ -30,8 +32,7 @@ class AudienceFixture : public testing::Test {
     while (record_.partitions.size() < partitions) {
       const PartitionId next(record_.partitions.size() + 1);
       Alter(protocol::PartitionOpened{next});
-      context_.partitions.emplace_back().readers.resize(record_.readers.size(),
-                                                        {.at = Placement(1), .reported = {}});
+      context_.partitions.emplace_back();
     }
   }
   void Assign(uint64_t partition, IndexSet audience) {

@@ -178,7 +178,7 @@ TEST_F(AudienceTest, APartitionCountsWhileItWaitsForAnswersOnly) {
   for (uint64_t n = 2; n <= 4; ++n) Assign(n, IndexSet::Of(1, 2));
   Alter(p::PlacementRaised{PartitionId(1), Placement(2)});
   EXPECT_THAT(ReadersToAdd(record_, context_, kRule).of, IsEmpty());
-  context_.partitions[0].readers[0].at = Placement(2);
+  context_.partitions[0].acks.At(0).at = Placement(2);
   EXPECT_EQ(ReadersToAdd(record_, context_, kRule).of.size(), 3u);
 }
 

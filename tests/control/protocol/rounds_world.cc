@@ -414,8 +414,9 @@ std::string RoundsWorld::Describe() const {
                     s.sent_end, s.sent_ended, "/", r.placement.value(), r.collecting(), "/");
     absl::StrAppend(&text, d.ended.value_or(-1), " ", d.at_end.value_or(-1), " ", d.rows_allowed,
                     " ", d.rows_sent, d.remainder_announced);
-    for (const AckState& ack : d.readers)
-      absl::StrAppend(&text, ",", ack.at.value(), ack.reported.ToString());
+    for (size_t r = 0; r < record_.readers.size(); ++r)
+      absl::StrAppend(&text, ",", context_.HasAnswered(p, r, record_.partitions[p].placement),
+                      d.acks.Of(r).reported.ToString());
   }
   const Schedule& schedule = record_.rounds.schedule;
   for (const RoundEvent& e : schedule.events) {

@@ -153,8 +153,8 @@ std::string Run::Describe() const {
       absl::StrAppend(&text, "\n  ", ToString(record.readers[r].client), " status ",
                       static_cast<int>(record.readers[r].status),
                       record.readers[r].end_notified ? " told end" : "", " heard at ",
-                      context_.partitions[p].readers[r].at.value(), " has ",
-                      context_.partitions[p].readers[r].reported.ToString(), " committed ",
+                      context_.partitions[p].acks.Of(r).at.value(), " has ",
+                      context_.partitions[p].acks.Of(r).reported.ToString(), " committed ",
                       Of(record.readers[r].committed, PartitionId(p + 1)).ToString());
   }
   for (const auto& [id, client] : clients_)

@@ -82,11 +82,12 @@ uint8_t* World::PutReader(int c, const IterationRecord& record, const IterationC
   for (int p = 0; p < scene_->partitions; ++p) {
     *at++ = Mask(Of(reader.committed, Partition(p)));
     *at++ = Mask(Of(reader.final, Partition(p)));
-    const AckState& ack = context.partitions[p].readers[*found];
+    const AckState& ack = context.partitions[p].acks.Of(*found);
     if (scene_->audiences)
-      *at++ = Byte(record.partitions[p].MayServe(*found) | static_cast<bool>(ack.at) << 1);
+      *at++ = Byte(record.partitions[p].MayServe(*found) |
+                   context.Knows(static_cast<size_t>(p), *found) << 1);
     if (!context_matters) continue;
-    *at++ = ack.at == record.partitions[p].placement;
+    *at++ = context.HasAnswered(static_cast<size_t>(p), *found, record.partitions[p].placement);
     *at++ = Mask(ack.reported);
     if (scene_->states || scene_->behind) *at++ = Mask(ack.claimed);
   }

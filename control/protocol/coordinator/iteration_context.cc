@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/protocol/coordinator/iteration_context.h"
+
+#include <algorithm>
+
+namespace penstock::protocol {
+namespace {
+
+void EraseFrom(absl::InlinedVector<size_t, 2>& positions, size_t reader) {
+  const auto found = std::lower_bound(positions.begin(), positions.end(), reader);
+  if (found != positions.end() && *found == reader) positions.erase(found);
+}
+
+}  // namespace
+
+IterationContext MakeIterationContext(const IterationRecord& record, Broken broken) {
+  IterationContext context;
+  context.broken = broken;
+  context.present.resize(record.readers.size(), false);
+  context.waits.resize(record.readers.size(), false);
+  context.readers.resize(record.readers.size());
+  context.partitions.resize(record.partitions.size());
+  context.opened_before = record.partitions.size();
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    const ReaderRecord& reader = record.readers[r];
+    if (reader.reads()) context.unknown.push_back(r);
+    if (reader.end_notified) context.ended.push_back(r);
+  }
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    context.partitions[p].raised = context.raises;  // no reader is known to have answered
+    context.partitions[p].asks_all = broken != Broken::kAskOnlyServed;
+    if (record.partitions[p].collecting()) context.collecting.Add(PositionOf(p));
+  }
+  return context;
+}
+
+bool IterationContext::Knows(size_t partition, size_t reader) const {
+  return partition >= opened_before || readers[reader].known ||
+         readers[reader].listed.Contains(PositionOf(partition));
+}
+
+bool IterationContext::HasAnswered(size_t partition, size_t reader, Placement placement) const {
+  return partitions[partition].raised <= readers[reader].reset ||
+         partitions[partition].acks.Of(reader).at == placement;
+}
+
+void IterationContext::NoteReported(size_t partition, size_t reader) {
+  if (Knows(partition, reader)) return;
+  IndexSet& listed = readers[reader].listed;
+  listed.Add(PositionOf(partition));
+  if (listed.Contains(IndexSet::Of(0, PositionOf(opened_before)))) NoteKnown(reader);
+}
+
+void IterationContext::NoteKnown(size_t reader) {
+  readers[reader].known = true;
+  readers[reader].listed.clear();
+  EraseFrom(unknown, reader);
+}
+
+void IterationContext::NoteEnded(size_t reader) {
+  const auto at = std::lower_bound(ended.begin(), ended.end(), reader);
+  if (at == ended.end() || *at != reader) ended.insert(at, reader);
+}
+
+void IterationContext::NoteRaised(size_t partition) {
+  partitions[partition].raised = ++raises;
+  collecting.Add(PositionOf(partition));
+}
+
+void IterationContext::ResetReader(size_t reader) {
+  present.resize(std::max(present.size(), reader + 1), false);
+  waits.resize(present.size(), false);
+  readers.resize(present.size());
+  readers[reader] = {.reset = raises};
+  NoteKnown(reader);
+  EraseFrom(ended, reader);
+}
+
+}  // namespace penstock::protocol
