@@ -22,6 +22,7 @@ static bool HasNews(const protocol::IterationRecord& record,
   IndexSet news = report.received;
   news.Add(report.delivered);
   news.Remove(context.partitions[report.partition.value() - 1].acks.Of(*reader).reported);
+  news.Remove(protocol::Of(record.readers[*reader].committed, report.partition));
   return !news.empty();
 }
 

@@ -57,7 +57,12 @@ void IterationContext::NoteKnown(size_t reader) {
   EraseFrom(unknown, reader);
 }
 
+void IterationContext::NoteGone(size_t reader) {
+  EraseFrom(unknown, reader);
+}
+
 void IterationContext::NoteEnded(size_t reader) {
+  EraseFrom(unknown, reader);
   const auto at = std::lower_bound(ended.begin(), ended.end(), reader);
   if (at == ended.end() || *at != reader) ended.insert(at, reader);
 }

@@ -71,7 +71,7 @@ struct RoundsContext {
   int64_t skips = 0;              // the number of skips since the dispatcher started
 };
 
-// What the dispatcher knows about a reader, in all partitions.
+// The dispatcher's knowledge about a reader, in all partitions.
 struct ReaderContext {
   uint64_t reset = 0;  // IterationContext::raises when its process joined; 0: in an earlier life
   // The reader has no elements, in any partition, of which this dispatcher does not know.
@@ -123,6 +123,8 @@ struct IterationContext {
   void NoteReported(size_t partition, size_t reader);
   // The reader has reported all partitions.
   void NoteKnown(size_t reader);
+  // The reader leaves or is declared dead.
+  void NoteGone(size_t reader);
   // The reader is notified of the end.
   void NoteEnded(size_t reader);
   // The partition is raised.

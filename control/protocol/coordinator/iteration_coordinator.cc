@@ -230,7 +230,7 @@ IndexSet Waiting(const IterationRecord& record, const IterationContext& context)
 Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   DecisionBuilder builder(record, context);
   if (!record.shared() || record.partitions.empty()) return std::move(builder).Build();
-  // Those of them that, according to the reports, have no element.
+  // Below, the readers that have an element according to the reports are removed.
   IndexSet starving = Waiting(record, context);
   if (starving.empty() || !HoldsForAll(record, context.check_first_to_share,
                                        [&](size_t p) { return IsSent(record, context, p); }))
@@ -352,6 +352,17 @@ void MakeForPads(const IterationRecord& record, Assign& assign) {
   }
 }
 
+// Drops what need not be kept once only `audience` is served. Other readers are fenced before they
+// are served again, and what they have is in skip because it is committed, or stays.
+void DropAnswers(const IterationRecord& record, PartitionId partition, const IndexSet& audience,
+                 AckStates& acks) {
+  acks.EraseIf([&](const AckStates::Entry& entry) {
+    const IndexSet& committed = Of(record.readers[entry.reader].committed, partition);
+    return !audience.Contains(PositionOf(entry.reader)) && entry.ack.receive_limit == 0 &&
+           committed.Contains(entry.ack.reported) && committed.Contains(entry.ack.claimed);
+  });
+}
+
 }  // namespace
 
 // Returns whether the partition must be assigned to the audience that it has: elements were given
@@ -441,7 +452,10 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
     reading.Add(PositionOf(r));
     assign.readers.push_back({reader.client, reader.incarnation, reader.consumer});
   });
-  if (audience) audience = std::move(reading);
+  if (audience) {
+    audience = std::move(reading);
+    DropAnswers(record, partition, *audience, partition_context.acks);
+  }
   builder.AddChange(PartitionAssigned{partition, placed.placement, worker, std::move(audience)});
   builder.Emit(std::move(assign));
   return std::move(builder).Build();

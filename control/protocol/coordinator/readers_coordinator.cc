@@ -213,8 +213,11 @@ static void NoteAnswer(DecisionBuilder& builder, const IterationRecord& record,
       record.readers[reader].reads())
     builder.EmitFence(p, reader);
   if (report.placement > placed.placement) return;
-  const bool answers =
-      report.placement == placed.placement && !context.HasAnswered(p, reader, placed.placement);
+  // The answer of a reader that is not fenced is not kept: before it is served, it is fenced.
+  const bool fenced =
+      placed.collecting() ? IsFenced(record, context, p, reader) : placed.MayServe(reader);
+  const bool answers = fenced && report.placement == placed.placement &&
+                       !context.HasAnswered(p, reader, placed.placement);
   if (!answers && context.Knows(p, reader)) return;
   context.NoteReported(p, reader);
   if (answers) context.partitions[p].acks.At(reader).at = report.placement;
@@ -225,9 +228,13 @@ static void NoteAnswer(DecisionBuilder& builder, const IterationRecord& record,
   }
 }
 
-// Returns whether the report names no elements that the reader has.
-static bool IsEmpty(const Report& report) {
-  return report.delivered.empty() && report.received.empty() && report.handed.empty();
+// Returns whether the report names only elements that the reader has committed. The elements of
+// consumers count otherwise: their rows are also compared with the rows that were sent.
+static bool NamesOnlyCommitted(const IterationRecord& record, const ReaderRecord& reader,
+                               const Report& report) {
+  const IndexSet& committed = Of(reader.committed, report.partition);
+  return record.unites_indices() && committed.Contains(report.delivered) &&
+         committed.Contains(report.received) && committed.Contains(report.handed);
 }
 
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
@@ -239,7 +246,8 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   NoteAnswer(builder, record, context, *found, report);
   if (!report.received.empty()) context.waits[*found] = false;
   AckStates& acks = context.partitions[report.partition.value() - 1].acks;
-  if (IsEmpty(report) && !acks.Has(*found)) return std::move(builder).Build();
+  if (!acks.Has(*found) && NamesOnlyCommitted(record, reader, report))
+    return std::move(builder).Build();
   AckState& ack = acks.At(*found);
   if (report.whole) {
     ack.reported.clear();
@@ -333,6 +341,7 @@ Decision OnLeave(const IterationRecord& record, IterationContext& context, Clien
       const bool on_delivery = record.commit_policy == CommitPolicy::kOnDelivery;
       if (on_delivery) AddCommitted(builder, record, reader, leave.delivered);
       builder.AddChange(ReaderGone{client, ReaderStatus::kLeft});
+      context.NoteGone(*found);
       ReleaseReader(builder, record, context, *found,
                     on_delivery ? leave.delivered : reader.committed);
     }
@@ -349,6 +358,7 @@ Decision OnReaderExpired(const IterationRecord& record, IterationContext& contex
     return std::move(builder).Build();
   const ReaderRecord& reader = record.readers[*found];
   builder.AddChange(ReaderGone{client, ReaderStatus::kExpired});
+  context.NoteGone(*found);
   builder.Emit(Refused{client, reader.incarnation, Refusal::kDeclaredDead});
   context.present[*found] = false;
   ReleaseReader(builder, record, context, *found, reader.committed);
