@@ -31,6 +31,8 @@ enum class Broken : uint8_t {
   kServeBeforeAnswer,      // rule 32: serves a new reader before its answer → stuck
   kAskOnlyServed,          // rule 32: a restart asks only who is served     → doubled
   kMoveOnlyServed,         // rule 32: a death moves only what it was served → stuck
+  kCompleteIsAnswer,       // rule 33: the end of the reports answers fences → doubled
+  kCompleteForgets,        // rule 33: forgets what the stream has reported  → doubled
   kHearAnyLife,            // rule 26: hears peers ahead of the journal      → stuck
   kHearNewerLife,          // rule 26: an old life hears a newer life's peer → old
   kHearOtherJournals,      // rule 26: hears reports about another journal   → stuck

@@ -75,10 +75,15 @@ void DecisionBuilder::EmitFence(size_t partition, size_t reader) {
                  context_.partitions[partition].gives_back});
 }
 
-void DecisionBuilder::EmitWelcome(ClientId client, Incarnation incarnation) {
-  Welcome welcome{client, incarnation, {}};
-  for (size_t p = 0; p < record_.partitions.size(); ++p)
-    welcome.placements.push_back({PartitionAt(p), placement(p)});
+void DecisionBuilder::EmitWelcome(ClientId client, Incarnation incarnation,
+                                  std::optional<size_t> partial) {
+  Welcome welcome{client, incarnation, {}, partial.has_value()};
+  for (size_t p = 0; p < record_.partitions.size(); ++p) {
+    const PartitionRecord& partition = record_.partitions[p];
+    const bool asks_all = partition.collecting() && context_.partitions[p].asks_all;
+    if (!partial || partition.MayServe(*partial) || asks_all)
+      welcome.placements.push_back({PartitionAt(p), placement(p)});
+  }
   Emit(std::move(welcome));
 }
 
@@ -131,6 +136,10 @@ void DecisionBuilder::RemoveFromWorkers(ClientId client) {
     if (!partition.collecting())
       Emit(RemoveReader{partition.worker, PartitionAt(p), partition.placement, client});
   }
+}
+
+bool MayHaveAudiences(const IterationRecord& record) {
+  return record.shared() && !record.at_least_once;
 }
 
 std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,

@@ -74,7 +74,8 @@ class DecisionBuilder {
 
   // Sends the fence again.
   void EmitFence(size_t partition, size_t reader);
-  void EmitWelcome(ClientId client, Incarnation incarnation);
+  // `partial`: the position of the reader if its Welcome names only some partitions (rule 33).
+  void EmitWelcome(ClientId client, Incarnation incarnation, std::optional<size_t> partial);
 
   // Notifies the reader of the end, with the elements that it has then.
   void EndReader(size_t reader, ReceivedSets final);
@@ -102,6 +103,8 @@ class DecisionBuilder {
   absl::InlinedVector<bool, 2> raised_;
 };
 
+// Returns whether a partition of the iteration may serve some of the readers only.
+bool MayHaveAudiences(const IterationRecord& record);
 // Returns the position of the active reader with this client and incarnation.
 std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId client,
                                        Incarnation incarnation);

@@ -76,6 +76,8 @@ struct ReaderContext {
   uint64_t reset = 0;  // IterationContext::raises when its process joined; 0: in an earlier life
   // The reader has no elements, in any partition, of which this dispatcher does not know.
   bool known = false;
+  bool completes = false;  // its process will say when all it has was reported on its stream
+  IndexSet on_stream;      // positions of the partitions reported on the stream, until then
   IndexSet listed;  // positions of the partitions that it has reported; empty once it is known
   // The position of a partition that is checked first, because it was the first of which the reader
   // had not reported all before it can be notified of the end. It changes no decision.

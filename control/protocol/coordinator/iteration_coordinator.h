@@ -41,7 +41,8 @@ void OnDisconnect(const IterationRecord& record, IterationContext& context, Clie
 // The client answers a fence, or sends a report.
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Report& report);
-// The client has no other elements than those that it has reported on this stream.
+// Rule 33. The client has no other elements than those that it has reported on this stream. Ignored
+// unless it said in Connect that it would tell this, and its Welcome was partial.
 Decision OnReportsComplete(const IterationRecord& record, IterationContext& context,
                            ClientId client, Incarnation incarnation);
 // Rule 25. Next() waits at the client, which has no element left to deliver. Clients repeat this

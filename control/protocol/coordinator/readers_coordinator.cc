@@ -82,6 +82,12 @@ std::optional<Refusal> WhyRefused(const IterationRecord& record, const Iteration
   return std::nullopt;
 }
 
+// Returns the position of the reader if its Welcome names only the partitions that concern it.
+std::optional<size_t> PartialFor(const IterationRecord& record, const Connect& connect,
+                                 size_t position) {
+  return connect.reports_all && MayHaveAudiences(record) ? std::optional(position) : std::nullopt;
+}
+
 Decision HandleJoin(const IterationRecord& record, IterationContext& context,
                     const Connect& connect) {
   DecisionBuilder builder(record, context);
@@ -93,33 +99,38 @@ Decision HandleJoin(const IterationRecord& record, IterationContext& context,
     builder.Emit(Refused{connect.client, connect.incarnation, *why});
     return std::move(builder).Build();
   }
+  const std::optional<size_t> partial = PartialFor(record, connect, record.readers.size());
   if (record.closed) {
     // This reader gets the elements that were delivered to dead readers but not committed.
     if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
-      builder.EmitWelcome(connect.client, connect.incarnation);
+      builder.EmitWelcome(connect.client, connect.incarnation, partial);
       builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
       return std::move(builder).Build();
     }
     builder.Reopen(connect.client);
   }
-  builder.EmitWelcome(connect.client, connect.incarnation);
+  builder.EmitWelcome(connect.client, connect.incarnation, partial);
   builder.AddChange(ReaderJoined{connect.client, connect.incarnation, connect.consumer});
   builder.ResetReader(record.readers.size(), connect.consumer);
+  context.readers.back().completes = partial.has_value();
   builder.AddToWorkers({connect.client, connect.incarnation, connect.consumer});
   return std::move(builder).Build();
 }
 
 Decision HandleReconnect(const IterationRecord& record, IterationContext& context,
-                         size_t position) {
+                         const Connect& connect, size_t position) {
   const ReaderRecord& reader = record.readers[position];
   DecisionBuilder builder(record, context);
+  const std::optional<size_t> partial = PartialFor(record, connect, position);
+  context.readers[position].completes = partial.has_value();
+  context.readers[position].on_stream.clear();
   context.present[position] = true;
   context.rounds.resend_waits_for = true;
   if (record.coordinated() && reader.consumer >= 0) {
     context.rounds.consumers.resize(static_cast<size_t>(record.rounds.consumers));
     context.rounds.consumers[static_cast<size_t>(reader.consumer)].announced.reset();
   }
-  builder.EmitWelcome(reader.client, reader.incarnation);
+  builder.EmitWelcome(reader.client, reader.incarnation, partial);
   if (reader.end_notified || record.finished) {
     builder.EmitTo(reader.client, reader.incarnation, End{RoundsOf(record)});
   } else if (!record.closed) {
@@ -140,7 +151,7 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
 Decision HandleRepeatedLeave(const IterationRecord& record, IterationContext& context,
                              const ReaderRecord& reader) {
   DecisionBuilder builder(record, context);
-  builder.EmitWelcome(reader.client, reader.incarnation);
+  builder.EmitWelcome(reader.client, reader.incarnation, std::nullopt);
   builder.EmitTo(reader.client, reader.incarnation, Left{});
   return std::move(builder).Build();
 }
@@ -154,8 +165,9 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
     builder.Emit(Refused{connect.client, connect.incarnation, *why});
     return std::move(builder).Build();
   }
+  const std::optional<size_t> partial = PartialFor(record, connect, position);
   if (record.finished) {
-    builder.EmitWelcome(connect.client, connect.incarnation);
+    builder.EmitWelcome(connect.client, connect.incarnation, partial);
     builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
     return std::move(builder).Build();
   }
@@ -174,7 +186,8 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
     builder.AddToWorkers({connect.client, connect.incarnation, reader.consumer});
   }
   builder.ResetReader(position, reader.consumer);
-  builder.EmitWelcome(connect.client, connect.incarnation);
+  context.readers[position].completes = partial.has_value();
+  builder.EmitWelcome(connect.client, connect.incarnation, partial);
   if (ended) {
     builder.EndReader(position, *connect.state);
     builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
@@ -189,7 +202,7 @@ Decision OnConnect(const IterationRecord& record, IterationContext& context,
   auto found = record.FindReader(connect.client);
   if (!found) return HandleJoin(record, context, connect);
   if (FindActiveReader(record, connect.client, connect.incarnation))
-    return HandleReconnect(record, context, *found);
+    return HandleReconnect(record, context, connect, *found);
   const ReaderRecord& reader = record.readers[*found];
   if (reader.status == ReaderStatus::kLeft && reader.incarnation == connect.incarnation &&
       !connect.state) {
@@ -210,7 +223,7 @@ static void NoteAnswer(DecisionBuilder& builder, const IterationRecord& record,
   const PartitionRecord& placed = record.partitions[p];
   const bool added = !placed.collecting() && placed.audience && placed.MayServe(reader);
   if (added && report.whole && report.placement < placed.placement &&
-      record.readers[reader].reads())
+      record.readers[reader].reads() && !context.HasAnswered(p, reader, placed.placement))
     builder.EmitFence(p, reader);
   if (report.placement > placed.placement) return;
   // The answer of a reader that is not fenced is not kept: before it is served, it is fenced.
@@ -237,6 +250,15 @@ static bool NamesOnlyCommitted(const IterationRecord& record, const ReaderRecord
          committed.Contains(report.received) && committed.Contains(report.handed);
 }
 
+// Returns whether the report is the first about its partition on the stream.
+static bool NoteOnStream(ReaderContext& reader, const Report& report) {
+  if (!reader.completes) return report.whole;
+  const Index at = PositionOf(report.partition.value() - 1);
+  const bool first = !reader.on_stream.Contains(at);
+  reader.on_stream.Add(at);
+  return first || report.whole;
+}
+
 Decision OnReport(const IterationRecord& record, IterationContext& context, ClientId client,
                   Incarnation incarnation, const Report& report) {
   DecisionBuilder builder(record, context);
@@ -244,12 +266,13 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   if (!found || !record.Has(report.partition) || record.finished) return std::move(builder).Build();
   const ReaderRecord& reader = record.readers[*found];
   NoteAnswer(builder, record, context, *found, report);
+  const bool whole = NoteOnStream(context.readers[*found], report);
   if (!report.received.empty()) context.waits[*found] = false;
   AckStates& acks = context.partitions[report.partition.value() - 1].acks;
   if (!acks.Has(*found) && NamesOnlyCommitted(record, reader, report))
     return std::move(builder).Build();
   AckState& ack = acks.At(*found);
-  if (report.whole) {
+  if (whole) {
     ack.reported.clear();
     ack.claimed.clear();
   }
@@ -273,9 +296,30 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   return std::move(builder).Build();
 }
 
-// SEAM: the lead takes the implementation of the branch `sparse`.
-Decision OnReportsComplete(const IterationRecord& /*record*/, IterationContext& /*context*/,
-                           ClientId /*client*/, Incarnation /*incarnation*/) {
+Decision OnReportsComplete(const IterationRecord& record, IterationContext& context,
+                           ClientId client, Incarnation incarnation) {
+  const auto found = FindActiveReader(record, client, incarnation);
+  if (!found || record.finished) return {};
+  ReaderContext& its = context.readers[*found];
+  if (!std::exchange(its.completes, false)) return {};
+  if (context.broken == Broken::kCompleteForgets) its.on_stream.clear();
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    AckStates& acks = context.partitions[p].acks;
+    if (context.broken == Broken::kCompleteIsAnswer)
+      acks.At(*found).at = record.partitions[p].placement;
+    if (its.on_stream.Contains(PositionOf(p)) || !acks.Has(*found)) continue;
+    AckState& ack = acks.At(*found);
+    ack.reported.clear();
+    ack.claimed.clear();
+    if (!record.partitions[p].MayServe(*found)) acks.Erase(*found);
+  }
+  its.on_stream.clear();
+  if (its.known) return {};
+  context.NoteKnown(*found);
+  ForEach(context.collecting, [&](size_t p) {
+    if (record.partitions[p].collecting() && AllReported(record, context, p))
+      ++context.placing_changes;
+  });
   return {};
 }
 

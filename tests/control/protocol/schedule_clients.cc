@@ -22,6 +22,8 @@ void Run::StartProcess(Client& client) {
   client.pending.reset();
   client.incarnation = Incarnation(++names_);
   client.receivers.clear();
+  for (size_t p = 0; p < durable_.record.partitions.size(); ++p)
+    if (const PartitionId id(p + 1); !Of(client.written, id).empty()) ReceiverOf(client, id);
   for (auto& [id, worker] : workers_) worker.links[client.id].received.clear();
   client.last_heard = clock_.now();
   OpenStream(client);
@@ -47,7 +49,13 @@ void Run::Send(Client& client, std::function<void()> arrives) {
 }
 
 void Run::OpenStream(Client& client) {
-  Connect connect{client.id, client.incarnation, client.from_state};
+  Connect connect{.client = client.id,
+                  .incarnation = client.incarnation,
+                  .state = client.from_state,
+                  .reports_all = client.reports_all()};
+  client.awaits_welcome = client.reports_all();
+  client.owes_completion = false;
+  client.named.clear();
   for (auto& [partition, receiver] : client.receivers) receiver.OnConnected();
   Send(client, [this, connect] {
     client_stream_[connect.client] = connect.incarnation;
@@ -71,12 +79,29 @@ void Run::OpenStream(Client& client) {
   }
 }
 
+// Returns whether it has reported all partitions. A first report may take several messages, between
+// which elements arrive.
+bool Run::ReportsPartitions(Client& client) {
+  for (auto& [partition, receiver] : client.receivers) {
+    if (client.reports_all() && !client.named.contains(partition) && receiver.AllIndices().empty())
+      continue;
+    auto news = receiver.News();
+    if (!news) continue;
+    client.named.insert(partition);
+    Send(client, [this, id = client.id, incarnation = client.incarnation, news = *news] {
+      Settle(OnReport(durable_.record, context_, id, incarnation, news));
+    });
+    if (client.owes_completion && clock_.OneIn(3)) return false;
+  }
+  return true;
+}
+
 void Run::Report(Client& client) {
-  for (auto& [partition, receiver] : client.receivers)
-    if (auto news = receiver.News())
-      Send(client, [this, id = client.id, incarnation = client.incarnation, news = *news] {
-        Settle(OnReport(durable_.record, context_, id, incarnation, news));
-      });
+  if (client.awaits_welcome || !ReportsPartitions(client)) return;
+  if (!std::exchange(client.owes_completion, false)) return;
+  Send(client, [this, id = client.id, incarnation = client.incarnation] {
+    Settle(OnReportsComplete(durable_.record, context_, id, incarnation));
+  });
 }
 
 // One step of a client's process: takes, reports, writes, commits, dials.

@@ -51,10 +51,15 @@ void Run::SendToWorker(WorkerId worker, std::function<void(Worker&)> handler) {
 
 void Run::Deliver(const Message& message) {
   if (const auto* m = std::get_if<Welcome>(&message)) {
-    SendToClient(m->client, m->incarnation, [this, placed = m->placements](Client& client) {
+    SendToClient(m->client, m->incarnation, [this, m = *m](Client& client) {
       client.welcomed = true;
       client.from_state.reset();
-      for (const Placed& p : placed) ReceiverOf(client, p.partition).OnWelcome(p.placement);
+      client.awaits_welcome = false;
+      client.owes_completion = m.partial;
+      for (const Placed& p : m.placements) {
+        ReceiverOf(client, p.partition).OnWelcome(p.placement);
+        client.named.insert(p.partition);
+      }
     });
   } else if (const auto* m = std::get_if<Refused>(&message)) {
     SendToClient(m->client, m->incarnation, [](Client& client) {
@@ -64,6 +69,7 @@ void Run::Deliver(const Message& message) {
   } else if (const auto* m = std::get_if<ToClient<Fence>>(&message)) {
     SendToClient(m->client, m->incarnation, [this, m = *m](Client& client) {
       Receiver& receiver = ReceiverOf(client, m.partition);
+      client.named.insert(m.partition);
       IndexSet returns;
       if (m.give_back) {
         for (const auto& interval : receiver.received().intervals())

@@ -69,6 +69,13 @@ class Run {
     bool leaving = false;
     bool welcomed = false;
     bool end = false;
+    // Every second client reports all it has (rule 33). `awaits_welcome`: on its new stream;
+    // `owes_completion`: it has not said yet that it has reported all; `named`: by its Welcome, or
+    // reported since.
+    bool reports_all() const { return id.value() % 2 == 0; }
+    bool awaits_welcome = false;
+    bool owes_completion = false;
+    std::set<PartitionId> named;
     int64_t last_heard = 0;  // for its lease, by its own clock
     std::optional<ReceivedSets> from_state;
     ReceivedSets written;  // the newest state on its disk
@@ -130,6 +137,7 @@ class Run {
   void Send(Client& client, std::function<void()> arrives);
   void Act(ClientId id, Incarnation incarnation);
   void Report(Client& client);
+  bool ReportsPartitions(Client& client);
   void Dial(Client& client, Worker& worker);
   Receiver& ReceiverOf(Client& client, PartitionId partition);
   void KillClient(Client& client);

@@ -59,21 +59,9 @@ void World::Tidy() {
 // are merged into one.
 void World::SendPending() {
   for (int c = 0; c < kMaxClients; ++c) {
-    Client& client = clients_[c];
-    if (client.process != Process::kRunning || !client.welcomed) continue;
-    for (Receiver& receiver : client.receivers) {
-      auto news = receiver.News();
-      if (!news) continue;
-      const Wire report = ReportWire(client, *news);
-      if (!client.out.empty() && !news->whole && client.out.back().kind == Wire::kReport &&
-          client.out.back().p == report.p && client.out.back().g == report.g) {
-        client.out.back().m[0] |= report.m[0];
-        client.out.back().m[1] = Byte((client.out.back().m[1] | report.m[1]) & ~report.m[0]);
-        client.out.back().handed = Byte((client.out.back().handed | report.handed) & ~report.m[0]);
-      } else {
-        client.out.push_back(report);
-      }
-    }
+    const Client& client = clients_[c];
+    if (client.process == Process::kRunning && client.welcomed && !client.awaits_welcome)
+      SendReports(c, /*complete=*/false);
   }
   for (Worker& worker : workers_) {
     for (int p = 0; p < scene_->partitions; ++p) {
@@ -105,6 +93,29 @@ void World::SendPending() {
       }
     }
   }
+}
+
+// `complete`: the client says then that it has reported all it has.
+void World::SendReports(int c, bool complete) {
+  Client& client = clients_[c];
+  for (int p = 0; p < scene_->partitions; ++p) {
+    Receiver& receiver = client.receivers[p];
+    const bool unnamed = ReportsAll(c) && !(client.named >> p & 1);
+    if (unnamed && receiver.AllIndices().empty()) continue;
+    auto news = receiver.News();
+    if (!news) continue;
+    client.named |= Byte(1 << p);
+    const Wire report = ReportWire(client, *news);
+    if (!client.out.empty() && !news->whole && client.out.back().kind == Wire::kReport &&
+        client.out.back().p == report.p && client.out.back().g == report.g) {
+      client.out.back().m[0] |= report.m[0];
+      client.out.back().m[1] = Byte((client.out.back().m[1] | report.m[1]) & ~report.m[0]);
+      client.out.back().handed = Byte((client.out.back().handed | report.handed) & ~report.m[0]);
+    } else {
+      client.out.push_back(report);
+    }
+  }
+  if (complete) client.out.push_back({.kind = Wire::kComplete, .a = client.incarnation});
 }
 
 void World::Clear() {

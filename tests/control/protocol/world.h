@@ -72,6 +72,9 @@ struct Scene {
   bool bookmarks = false;  // workers send positions; replays start there
   bool at_least_once = false;  // elements may be in two histories
   bool audiences = false;      // each assignment names some of the readers
+  // The clients, as a mask, that report all they have, so that their Welcome names only some of the
+  // partitions (rule 33).
+  uint8_t report_all = 0;
   // Order kDeterministic: each client is a consumer with room for one element of each partition,
   // and another follows one that is gone.
   bool order_consumers = false;
@@ -88,13 +91,14 @@ struct Scene {
 struct Wire {
   enum Kind : uint8_t {
     // client → dispatcher
-    kConnect,  // a: incarnation, b: names a state, m: the state
-    kReport,   // p, g, a: incarnation + kWhole; b: returned, m[0] delivered, [1] received, handed
-    kCommit,   // a: incarnation, m: committed
-    kLeave,    // a: incarnation, m: delivered
-    kWaits,    // a: incarnation
+    kConnect,   // a: incarnation, b: names a state + kReportsAll, m: the state
+    kReport,    // p, g, a: incarnation + kWhole; b: returned, m[0] delivered, [1] received, handed
+    kCommit,    // a: incarnation, m: committed
+    kLeave,     // a: incarnation, m: delivered
+    kWaits,     // a: incarnation
+    kComplete,  // a: incarnation
     // dispatcher → client
-    kWelcome,  // m: placements
+    kWelcome,  // m: placements, a: of some partitions only
     kFence,    // p, g, a: asks for undelivered elements
     kEnd,
     kCommitDone,
@@ -113,6 +117,7 @@ struct Wire {
     kElement,  // p, g, a: index, b: incarnation of the link
   };
   static constexpr uint8_t kWhole = 0x80;  // added to the incarnation
+  static constexpr uint8_t kReportsAll = 2;
   // `life` describes the journal of the sender or of the message.
   static constexpr uint8_t kBeyond =
       1;  // to it: depends on what the copy lacks; from it: it heard that
@@ -221,6 +226,10 @@ class World {
     bool with_old = false;      // its stream is the older dispatcher's
     bool newer = false;         // it heard the newer life
     bool lapsed = false;        // its lease has run out
+    // Of a client that reports all it has: its new stream has brought no Welcome yet; the
+    // partitions, as a mask, that its Welcome named or that it has reported since.
+    bool awaits_welcome = false;
+    uint8_t named = 0;
     Masks written = {};
     Masks committed = {};  // in the last request
     absl::InlinedVector<Receiver, 1> receivers;
@@ -315,6 +324,8 @@ class World {
   // no effect any more.
   void Tidy();
   void SendPending();
+  void SendReports(int c, bool complete);
+  bool ReportsAll(int c) const { return scene_->report_all >> c & 1; }
   void Clear();
   bool Running(int c) const { return clients_[c].process == Process::kRunning; }
   const ReaderRecord* ReaderOf(int c) const;

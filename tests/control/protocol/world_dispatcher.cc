@@ -51,7 +51,7 @@ void World::Post(const Message& message) {
       [&](const auto& m) {
         using M = std::decay_t<decltype(m)>;
         if constexpr (std::is_same_v<M, Welcome>) {
-          Wire wire{.kind = Wire::kWelcome};
+          Wire wire{.kind = Wire::kWelcome, .a = m.partial};
           Client& client = clients_[At(m.client)];
           for (const Placed& placed : m.placements) {
             const auto p = static_cast<size_t>(At(placed.partition));
@@ -112,8 +112,12 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
         hung_ = true;
         return;
       }
-      Connect connect{id, incarnation, std::nullopt, clients_[c].consumer};
-      if (wire.b) connect.state = ReceivedSetsOf(wire.m, scene_->partitions);
+      Connect connect{.client = id,
+                      .incarnation = incarnation,
+                      .state = std::nullopt,
+                      .consumer = clients_[c].consumer,
+                      .reports_all = (wire.b & Wire::kReportsAll) != 0};
+      if (wire.b & 1) connect.state = ReceivedSetsOf(wire.m, scene_->partitions);
       return Settle(OnConnect(record_, context_, connect));
     }
     case Wire::kReport: {
@@ -126,6 +130,8 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
                           .whole = (wire.a & Wire::kWhole) != 0};
       return Settle(OnReport(record_, context_, id, incarnation, report));
     }
+    case Wire::kComplete:
+      return Settle(OnReportsComplete(record_, context_, id, incarnation));
     case Wire::kCommit:
       return Settle(OnCommit(record_, context_, id, incarnation,
                              {1, ReceivedSetsOf(wire.m, scene_->partitions)}));

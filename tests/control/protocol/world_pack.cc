@@ -47,6 +47,8 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
   if (client.process == Process::kAbsent) return static_cast<size_t>(at - bytes);
   *at++ = client.incarnation;
   if (scene_->order_consumers) *at++ = Byte(client.consumer);
+  if (scene_->report_all)
+    *at++ = Byte(client.named | client.awaits_welcome << 6 | ReportsAll(c) << 7);
   for (int p = 0; p < scene_->partitions; ++p) {
     if (scene_->states) {
       *at++ = client.written[p];
@@ -78,6 +80,8 @@ uint8_t* World::PutReader(int c, const IterationRecord& record, const IterationC
   *at++ = Byte(static_cast<int>(reader.status) | reader.end_notified << 2 |
                context.present[*found] << 3 | context.waits[*found] << 4);
   *at++ = Byte(reader.incarnation);
+  if (scene_->report_all)
+    *at++ = Byte(Mask(context.readers[*found].on_stream) << 1 | context.readers[*found].completes);
   const bool context_matters = reader.reads() || scene_->broken == Broken::kCloseOnReceivedByDead;
   for (int p = 0; p < scene_->partitions; ++p) {
     *at++ = Mask(Of(reader.committed, Partition(p)));

@@ -12,9 +12,11 @@ namespace penstock::protocol {
 
 void World::OpenStream(int c) {
   Client& client = clients_[c];
+  client.awaits_welcome = ReportsAll(c);
+  client.named = 0;
   client.out.push_back({.kind = Wire::kConnect,
                         .a = client.incarnation,
-                        .b = client.from_state,
+                        .b = Byte(client.from_state | (ReportsAll(c) ? Wire::kReportsAll : 0)),
                         .life = LifeOf(client),
                         .m = client.written});
   for (Receiver& receiver : client.receivers) receiver.OnConnected();
@@ -56,10 +58,15 @@ void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
   if (client.process == Process::kLeaving) return;
   switch (wire.kind) {
     case Wire::kWelcome: {
-      for (int p = 0; p < scene_->partitions; ++p)
+      for (int p = 0; p < scene_->partitions; ++p) {
+        if (wire.m[p] == 0) continue;
         client.receivers[p].OnWelcome(Placement(wire.m[p]));
+        client.named |= Byte(1 << p);
+      }
       client.lapsed = false;
-      if (std::exchange(client.welcomed, true)) return;
+      const bool first = !std::exchange(client.welcomed, true);
+      if (std::exchange(client.awaits_welcome, false)) SendReports(c, wire.a != 0);
+      if (!first) return;
       client.from_state = false;
       for (int w = 0; w < kMaxWorkers; ++w)
         for (int p = 0; p < scene_->partitions; ++p) ConnectLinks(w, p);
@@ -67,6 +74,7 @@ void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
     }
     case Wire::kFence: {
       Receiver& receiver = client.receivers[wire.p];
+      client.named |= Byte(1 << wire.p);
       IndexSet returns = gives_back ? receiver.received() : IndexSet();
       returns.Remove(receiver.handed());
       client.out.push_back(ReportWire(client, receiver.OnFence(Placement(wire.g), returns)));
