@@ -2,7 +2,9 @@
 #include "control/protocol/coordinator/iteration_coordinator.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "control/protocol/coordinator/decision_builder.h"
 #include "control/protocol/coordinator/receive_budget.h"
@@ -164,8 +166,9 @@ namespace {
 
 // Returns whether a reader left before any reader was notified of the end. The elements of the
 // reader that left may then still go to other readers.
-bool SomebodyIsAway(const IterationRecord& record) {
-  return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& reader) {
+bool SomebodyIsAway(const IterationRecord& record, const IterationContext& context) {
+  return std::any_of(context.ended.begin(), context.ended.end(), [&](size_t r) {
+    const ReaderRecord& reader = record.readers[r];
     return reader.status == ReaderStatus::kActive && reader.end_notified &&
            !record.partitions.front().end && !Contains(reader.committed, reader.final);
   });
@@ -195,7 +198,7 @@ bool IsSent(const IterationRecord& record, const IterationContext& context, size
 // Rule 8.
 bool MayClose(const IterationRecord& record, IterationContext& context) {
   if (record.coordinated() && record.rounds.ends.empty()) return false;
-  if (record.partitions.empty() || SomebodyIsAway(record)) return false;
+  if (record.partitions.empty() || SomebodyIsAway(record, context)) return false;
   return HoldsForAll(record, context.check_first_to_close, [&](size_t p) {
     if (!IsSent(record, context, p)) return false;
     const PartitionContext& partition_context = context.partitions[p];
@@ -255,13 +258,27 @@ Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   return decision;
 }
 
-// Returns the elements that a reader has when it is notified of the end.
-ReceivedSets FinalOf(const IterationRecord& record, const IterationContext& context,
-                     size_t reader) {
-  ReceivedSets final = record.readers[reader].committed;
-  for (size_t p = 0; p < record.partitions.size(); ++p)
-    final.Add(PartitionAt(p), context.partitions[p].acks.Of(reader).reported);
-  return final;
+// Returns the elements that these readers have when they are notified of the end, by position.
+std::map<size_t, ReceivedSets> FinalsOf(const IterationRecord& record,
+                                        const IterationContext& context, const IndexSet& readers) {
+  std::map<size_t, ReceivedSets> finals;
+  ForEach(readers, [&](size_t r) { finals[r] = record.readers[r].committed; });
+  for (size_t p = 0; p < record.partitions.size() && !finals.empty(); ++p)
+    for (const auto& [reader, ack] : context.partitions[p].acks)
+      if (const auto found = finals.find(reader); found != finals.end())
+        found->second.Add(PartitionAt(p), ack.reported);
+  return finals;
+}
+
+// Rule 13. Returns the readers that have not been notified of the end, and can be.
+IndexSet ToNotify(const IterationRecord& record, IterationContext& context) {
+  IndexSet readers;
+  for (size_t r = 0; r < record.readers.size(); ++r)
+    if (context.present[r] && record.readers[r].reads() &&
+        HoldsForAll(record, context.readers[r].check_first_to_end,
+                    [&](size_t p) { return HasReported(record, context, p, r); }))
+      readers.Add(PositionOf(r));
+  return readers;
 }
 
 }  // namespace
@@ -282,13 +299,8 @@ Decision Consequences(const IterationRecord& record, IterationContext& context) 
     builder.AddChange(std::move(closed));
     return std::move(builder).Build();
   }
-  // Rule 13.
-  for (size_t r = 0; r < record.readers.size(); ++r) {
-    if (!record.readers[r].reads() || !context.present[r]) continue;
-    if (!HoldsForAll(record, context.readers[r].check_first_to_end,
-                     [&](size_t p) { return HasReported(record, context, p, r); }))
-      continue;
-    builder.EndReader(r, FinalOf(record, context, r));
+  for (auto& [r, final] : FinalsOf(record, context, ToNotify(record, context))) {
+    builder.EndReader(r, std::move(final));
     builder.EmitTo(record.readers[r].client, record.readers[r].incarnation, End{RoundsOf(record)});
   }
   Decision decision = std::move(builder).Build();
