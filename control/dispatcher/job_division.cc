@@ -28,7 +28,7 @@ absl::Status JobRegistry::CheckLocalWorkers(const JobRecord& job, const ClientHe
 }
 
 absl::StatusOr<Division> JobRegistry::DivisionOf(const JobRecord& job, const ClientHello& hello,
-                                                 absl::Span<const WorkerId> usable) const {
+                                                 absl::Span<const UsableWorker> usable) const {
   if (!IsStatic(job.terms.mode)) return Division();
   const bool listed = !options_.worker_addresses.empty();
   const bool local = job.terms.target_workers == TargetWorkers::kLocal;
@@ -49,8 +49,8 @@ absl::StatusOr<Division> JobRegistry::DivisionOf(const JobRecord& job, const Cli
   if (!listed && asked > 0) {
     division.count = asked;
   } else if (!listed) {
-    const auto read = std::count_if(usable.begin(), usable.end(), [&](WorkerId id) {
-      const WorkerRecord& worker = *state_.FindWorker(id);
+    const auto read = std::count_if(usable.begin(), usable.end(), [&](const UsableWorker& its) {
+      const WorkerRecord& worker = *state_.FindWorker(its.id);
       return Reads(job.terms.target_workers, worker.process == hello.process, worker.tags);
     });
     if (read == 0) {

@@ -10,6 +10,7 @@
 #include "control/dispatcher/lives.h"
 #include "control/dispatcher/shared_state.h"
 #include "control/policy/authorization.h"
+#include "control/policy/placing.h"
 #include "control/protocol/saved_reading.h"
 
 namespace penstock::control {
@@ -33,7 +34,7 @@ class JobRegistry {
   absl::Status CheckLocalWorkers(const JobRecord& job, const ClientHello& hello) const;
   // Unavailable while the client reads none of the `usable` workers.
   absl::StatusOr<Division> DivisionOf(const JobRecord& job, const ClientHello& hello,
-                                      absl::Span<const WorkerId> usable) const;
+                                      absl::Span<const UsableWorker> usable) const;
 
   // --- Jobs and iterations that nobody reads (job_collection.cc) ---
 

@@ -150,8 +150,9 @@ void LinkMonitor::MoveFromUnreached(Transaction& txn, PartitionPlacer& placer, a
     const bool others = iteration->record.shared() && HasOtherReaders(iteration->record, client);
     const bool avoids =
         ReachesOthers(session) &&
-        std::ranges::any_of(placer.UsableWorkers(*iteration),
-                            [&, worker = worker](WorkerId usable) { return usable != worker; });
+        std::ranges::any_of(placer.UsableFor(*iteration), [&, worker = worker](const auto& usable) {
+          return usable.id != worker;
+        });
     if (!avoids && !others) continue;
     if (!NoteUnreached(link, avoids)) continue;
     txn.Log("unreached", {{"worker", absl::StrCat(absl::Hex(worker.value()))},

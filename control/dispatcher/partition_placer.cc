@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,7 +51,7 @@ void CheckKept(const State& state, const IterationState& iteration) {
 void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t most) {
   const IterationState& iteration = state_.iterations.at(id);
   if (!state_.GoesOn(iteration) || iteration.record.closed) return;
-  const Inputs now = InputsOf(txn.GetContext(id));
+  const Inputs now = InputsOf(iteration, txn.GetContext(id));
   const auto placed = placed_.find(id);
   const bool nothing_new =
       placed != placed_.end() && placed->second == now && trials_.empty() && !room_.Waits(id);
@@ -63,14 +64,16 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t mos
     audiences_.Extend(iteration, txn.GetContext(id), RuleOf(iteration),
                       [&](protocol::Decision decision) { txn.Apply(id, std::move(decision)); });
   }
-  PENSTOCK_INVARIANT(!nothing_new || InputsOf(txn.GetContext(id)) == now);
+  PENSTOCK_INVARIANT(!nothing_new || InputsOf(iteration, txn.GetContext(id)) == now);
   placed_[id] = now;  // if this has changed anything, the next call places again
 }
 
-PartitionPlacer::Inputs PartitionPlacer::InputsOf(const protocol::IterationContext& context) const {
-  return {context.placing_changes, Current().version + trouble_changes_ +
-                                       shared_.refusals.changes() + shared_.sessions.version() +
-                                       links_.changes()};
+PartitionPlacer::Inputs PartitionPlacer::InputsOf(const IterationState& iteration,
+                                                  const protocol::IterationContext& context) const {
+  const uint64_t of_all =
+      Usable().version() + trouble_changes_ + shared_.refusals.changes() + links_.changes();
+  const bool any = AnyWorkerIsRead(state_, iteration, Usable().some_colocated());
+  return {context.placing_changes, of_all, any ? 0 : shared_.sessions.changes().count()};
 }
 
 void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, int64_t most) {
@@ -78,18 +81,18 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, i
   room_.EndWait(id);
   Reserve(txn, iteration);
   protocol::IterationContext& context = txn.GetContext(id);
-  const std::vector<WorkerId> usable = UsableWorkers(iteration);
-  for (int64_t n = PartitionsToOpen(state_, iteration, usable); n > 0; --n) {
+  Candidates candidates(state_, iteration, context, Usable(), orders_, SomeUsable(iteration));
+  for (int64_t n = PartitionsToOpen(state_, iteration, candidates.capacity()); n > 0; --n) {
     txn.Apply(id, protocol::OpenPartition(iteration.record, context));
   }
+  if (!SomePartitionWaits(state_, iteration)) return;
   const std::vector<PartitionId> assignable = protocol::Assignable(iteration.record, context);
   if (assignable.empty()) return;
   const LinkRule rule = RuleOf(iteration);
   const auto apply = [&](protocol::Decision decision) { txn.Apply(id, std::move(decision)); };
   bool some = false;
-  PartitionCounts counts(state_, iteration, context);
   const bool anywhere = failures_.empty() && iteration.division.count == 0;
-  if (anywhere && !SomebodyHasRoom(state_, iteration, counts, usable)) return;
+  if (anywhere && !candidates.SomebodyHasRoom()) return;
   int64_t room = std::min(room_.For(state_.jobs.at(iteration.job)), most);
   if (room > 0 && room_.OtherGoesFirst(iteration)) room = 0;
   for (PartitionId partition : assignable) {
@@ -101,10 +104,11 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, i
     const auto failed = failures_.find(key);
     WorkerId worker = ReservedFor(key);
     if (!worker && failed == failures_.end()) {
-      worker = ChooseWorker(state_, iteration, counts, partition, usable);
+      worker = candidates.Choose(partition);
     } else if (!worker) {
-      const std::vector<WorkerId> among = WorkersToTry(key, usable);
-      worker = ChooseWorker(state_, iteration, counts, partition, among, failed->second.on);
+      const std::vector<UsableWorker> among = WorkersToTry(key, candidates.list());
+      worker =
+          ChooseWorker(state_, iteration, candidates.counts(), partition, among, failed->second.on);
       if (worker && RunsAlone(key)) trials_[worker] = {key, options_.now()};
     }
     if (!worker ||
@@ -115,7 +119,7 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, i
              {"partition", absl::StrCat(partition.value())},
              {"placement", absl::StrCat(iteration.record.partition(partition).placement.value())},
              {"worker", absl::StrCat(absl::Hex(worker.value()))}});
-    counts.CountAgain(worker);
+    candidates.CountAgain(worker);
     --room;
     some = true;
   }
@@ -150,10 +154,11 @@ void PartitionPlacer::RetryLimited(Transaction& txn) {
 void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
   const IterationState& iteration = state_.iterations.at(id);
   if (!state_.GoesOn(iteration) || iteration.record.closed) return;
-  const bool may_move = MayRelieve(state_, iteration, Current().least_permits);
+  const bool may_move = MayRelieve(state_, iteration, Usable().least_permits());
   if (!may_move && !ChecksKept()) return;
   const std::vector<PartitionId> relieved =
-      PartitionsToRelieve(state_, iteration, txn.GetContext(id), UsableWorkers(iteration));
+      Candidates(state_, iteration, txn.GetContext(id), Usable(), orders_, SomeUsable(iteration))
+          .ToRelieve();
   PENSTOCK_INVARIANT(may_move || relieved.empty());
   bool moves = false;
   for (PartitionId partition : relieved) {
@@ -166,70 +171,55 @@ void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
   if (moves) OpenAndPlace(txn, id);
 }
 
-PartitionPlacer::Usable PartitionPlacer::MakeUsable() const {
-  Usable usable;
-  usable.worker_changes = shared_.workers.version() + shared_.worker_changes;
-  usable.reserved = Reserved();
-  usable.version = usable_.version + 1;
-  for (const auto& [id, peer] : shared_.workers) {
-    const WorkerRecord* worker = state_.FindWorker(id);
-    if (worker == nullptr || worker->draining || std::ranges::count(usable.reserved, id) > 0)
-      continue;
-    usable.workers.push_back(id);
-    const int64_t permits = std::max(worker->permits, 1);
-    usable.permits += permits;
-    usable.least_permits = std::min(usable.least_permits, permits);
-    usable.some_colocated |= !Reads(TargetWorkers::kAuto, /*local=*/false, worker->tags);
-  }
-  return usable;
-}
-
-const PartitionPlacer::Usable& PartitionPlacer::Current() const {
-  const bool is_current =
-      usable_.version > 0 &&
-      usable_.worker_changes == shared_.workers.version() + shared_.worker_changes &&
-      usable_.reserved == Reserved();
-  if (!is_current) {
-    usable_ = MakeUsable();
-  } else if (ChecksKept()) {
-    PENSTOCK_INVARIANT(MakeUsable().workers == usable_.workers);
-  }
+const UsableWorkers& PartitionPlacer::Usable() const {
+  usable_.Update(Reserved());
+  if (ChecksKept()) PENSTOCK_INVARIANT(usable_ == usable_.Computed());
   return usable_;
 }
 
 LinkRule PartitionPlacer::RuleOf(const IterationState& iteration) const {
   // Before the upgrade is finalised, the journal may contain no audiences.
   const int64_t max_links = state_.format < kAudiencesFormat ? 0 : options_.max_links;
-  return LinkRuleOf(state_, iteration, static_cast<int64_t>(UsableWorkers(iteration).size()),
-                    AnyWorkerIsRead(state_, iteration, Current().some_colocated), max_links);
+  const auto some = SomeUsable(iteration);
+  const int64_t workers = some ? static_cast<int64_t>(some->size()) : Usable().capacity().workers;
+  return LinkRuleOf(state_, iteration, workers,
+                    AnyWorkerIsRead(state_, iteration, Usable().some_colocated()), max_links);
 }
 
-std::vector<WorkerId> PartitionPlacer::UsableWorkers(const IterationState& iteration) const {
+std::vector<UsableWorker> PartitionPlacer::UsableFor(const IterationState& iteration) const {
+  if (auto some = SomeUsable(iteration)) return *std::move(some);
+  return {Usable().all().begin(), Usable().all().end()};
+}
+
+std::optional<std::vector<UsableWorker>> PartitionPlacer::SomeUsable(
+    const IterationState& iteration) const {
+  const UsableWorkers& usable = Usable();
   const JobRecord& job = state_.jobs.at(iteration.job);
   const TargetWorkers target = job.terms.target_workers;
-  auto read = [&](const WorkerRecord& worker) {
-    if (Reads(target, /*local=*/false, worker.tags)) return true;
+  auto read = [&](const UsableWorker& worker) {
+    if (target == TargetWorkers::kAuto && !worker.colocated) return true;
+    const Incarnation process = state_.FindWorker(worker.id)->process;
     for (auto i = shared_.sessions.lower_bound({iteration.id, ClientId()});
          i != shared_.sessions.end() && i->first.first == iteration.id; ++i) {
       const auto reader = iteration.record.FindReader(i->first.second);
       const bool lives =
           reader && iteration.record.readers[*reader].status == protocol::ReaderStatus::kActive;
-      if (lives && i->second->process && i->second->process == worker.process) return true;
+      if (lives && i->second->process && i->second->process == process) return true;
     }
     return false;
   };
-  const Usable& all = Current();
-  std::vector<WorkerId> usable = all.workers;
-  if (!AnyWorkerIsRead(state_, iteration, all.some_colocated))
-    std::erase_if(usable, [&](WorkerId id) { return !read(*state_.FindWorker(id)); });
-  if (!shared_.refusals.empty()) {
-    std::erase_if(usable, [&](WorkerId id) { return shared_.refusals.Find(id, *job.dataset); });
-  }
+  const bool any = AnyWorkerIsRead(state_, iteration, usable.some_colocated());
   const std::set<WorkerId> unreached = links_.Unreached(iteration.id);
-  if (unreached.empty()) return usable;
-  std::vector<WorkerId> reached = usable;
-  std::erase_if(reached, [&](WorkerId id) { return unreached.contains(id); });
-  return reached.empty() ? usable : reached;
+  if (any && shared_.refusals.empty() && unreached.empty()) return std::nullopt;
+  std::vector<UsableWorker> some;
+  for (const UsableWorker& worker : usable.all()) {
+    if (!any && !read(worker)) continue;
+    if (!shared_.refusals.empty() && shared_.refusals.Find(worker.id, *job.dataset)) continue;
+    some.push_back(worker);
+  }
+  std::vector<UsableWorker> reached = some;
+  std::erase_if(reached, [&](const auto& worker) { return unreached.contains(worker.id); });
+  return reached.empty() ? some : reached;
 }
 
 // --- Partitions that fail, or whose workers die ----------------------------------------
@@ -285,6 +275,7 @@ void PartitionPlacer::Forget(IterationId iteration) {
   trouble_changes_ += std::erase_if(
       failures_, [&](const auto& entry) { return entry.first.iteration == iteration; });
   audiences_.Forget(iteration);
+  orders_.Forget(iteration);
   placed_.erase(iteration);
   room_.Forget(iteration);
 }
@@ -295,7 +286,7 @@ bool PartitionPlacer::SomebodyMayRun(const IterationState& iteration,
   const Failures& failures = failures_.at({iteration.id, partition});
   if (failures.count < kTries) return true;
   const WorkerId next = ChooseWorker(state_, iteration, PartitionCounts(state_, iteration, context),
-                                     partition, UsableWorkers(iteration), failures.on);
+                                     partition, UsableFor(iteration), failures.on);
   return std::find(failures.on.begin(), failures.on.end(), next) == failures.on.end();
 }
 
@@ -334,11 +325,12 @@ void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration)
     const PartitionKey key{iteration.id, PartitionId(p + 1)};
     if (!iteration.record.partitions[p].collecting() || !RunsAlone(key) || ReservedFor(key))
       continue;
-    const std::vector<WorkerId> usable = UsableWorkers(iteration);
+    const std::vector<UsableWorker> usable = UsableFor(iteration);
     if (usable.size() < 2) return;  // the other partitions need a worker too
     const PartitionCounts counts(state_, iteration, txn.GetContext(iteration.id));
-    const WorkerId worker =
-        *std::ranges::min_element(usable, {}, [&](WorkerId its) { return counts.OfAll(its); });
+    const WorkerId worker = std::ranges::min_element(usable, {}, [&](const auto& its) {
+                              return counts.OfAll(its.id);
+                            })->id;
     alone_[worker] = key;
     ++trouble_changes_;
     txn.Log("runs_alone", {{"iteration", absl::StrCat(iteration.id.value())},
@@ -373,10 +365,11 @@ bool PartitionPlacer::IsTrying(WorkerId worker) const {
          state_.FindIteration(key.iteration)->record.partition(key.partition).worker == worker;
 }
 
-std::vector<WorkerId> PartitionPlacer::WorkersToTry(const PartitionKey& key,
-                                                    std::vector<WorkerId> usable) const {
-  if (RunsAlone(key)) std::erase_if(usable, [&](WorkerId its) { return IsTrying(its); });
-  return usable;
+std::vector<UsableWorker> PartitionPlacer::WorkersToTry(
+    const PartitionKey& key, absl::Span<const UsableWorker> usable) const {
+  std::vector<UsableWorker> among(usable.begin(), usable.end());
+  if (RunsAlone(key)) std::erase_if(among, [&](const auto& its) { return IsTrying(its.id); });
+  return among;
 }
 
 void PartitionPlacer::EndReservations(Transaction& txn) {

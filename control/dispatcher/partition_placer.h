@@ -7,13 +7,16 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "control/dispatcher/link_monitor.h"
 #include "control/dispatcher/placing/audience_chooser.h"
+#include "control/dispatcher/placing/candidates.h"
 #include "control/dispatcher/placing/namespace_room.h"
+#include "control/dispatcher/placing/usable_workers.h"
+#include "control/dispatcher/placing/worker_orders.h"
 #include "control/dispatcher/shared_state.h"
 
 namespace penstock::control {
@@ -24,22 +27,24 @@ class PartitionPlacer {
       : shared_(shared),
         links_(links),
         audiences_(shared.options.check_kept),
+        usable_({shared.state, shared.worker_changes, shared.workers.changes(),
+                 [&shared](WorkerId worker) { return shared.workers.contains(worker); }}),
+        orders_(shared.state, usable_, shared.options.check_kept),
         room_(
             shared.options.quotas, shared.state, shared.contexts,
-            [this] { return Current().permits; }, shared.options.check_kept) {}
+            [this] { return Usable().capacity().permits; }, shared.options.check_kept) {}
   PartitionPlacer(const PartitionPlacer&) = delete;
 
   // Opens partitions of the iteration, and places those that wait for a worker. Returns in constant
   // time if nothing has changed on which the result depends since all that could be placed was
   // placed. The result depends on these data, each with what notices its changes:
-  // - the connected workers: Workers::version(). The workers' permits, tags and places, and whether
-  //   they drain, and the format of the journal: SharedState::worker_changes
-  // - the reserved workers: Current() compares them
+  // - the connected and the reserved workers, their permits, tags and places, whether they drain,
+  //   and the format of the journal: UsableWorkers::version()
   // - the datasets that workers refuse: DatasetRefusals::changes()
   // - failures, reservations and trials: `trouble_changes_`. While a trial lasts, its time matters,
   //   so that each call places
-  // - the process of each reader: Sessions::version(). The workers that readers cannot reach:
-  //   LinkMonitor::changes()
+  // - the process of each reader, where it decides which workers are read: Sessions::changes(). The
+  //   workers that readers cannot reach: LinkMonitor::changes()
   // - the iteration's record, the readers' answers and the ends of partitions:
   //   IterationContext::placing_changes. So are the passes that begin or are over
   //   (CountForPlacing in transaction.cc). The other splits only become fewer, and then no more
@@ -63,12 +68,11 @@ class PartitionPlacer {
   void RelieveAllOn(Transaction& txn, const IterationState& iteration, WorkerId worker,
                     const PartitionKey& but);
 
-  // Returns the workers that are connected, not draining and not reserved, ordered by id. The
-  // reference is valid until these workers change.
-  const std::vector<WorkerId>& UsableWorkers() const { return Current().workers; }
+  // Returns the workers that are connected, not draining and not reserved, up to date.
+  const UsableWorkers& Usable() const;
   // Returns the usable workers that a client of the iteration reads, and that do not refuse its
   // dataset.
-  std::vector<WorkerId> UsableWorkers(const IterationState& iteration) const;
+  std::vector<UsableWorker> UsableFor(const IterationState& iteration) const;
   // Returns how the readers of the iteration share these workers.
   LinkRule RuleOf(const IterationState& iteration) const;
 
@@ -76,6 +80,8 @@ class PartitionPlacer {
 
   bool HasFailed(const PartitionKey& key) const { return failures_.contains(key); }
   void NoteFailure(const PartitionKey& key, WorkerId worker);  // failed with an error
+  // Notes that a partition of the iteration on the worker has ended.
+  void NoteEnded(IterationId id, WorkerId worker) { orders_.NoteEnded(id, worker); }
   // Notes that the worker died, perhaps because of a partition that it ran. Call it while the
   // iterations' records still name the worker.
   void NoteDeath(Transaction& txn, WorkerId worker);
@@ -103,27 +109,18 @@ class PartitionPlacer {
     int deaths_alone = 0;
   };
 
-  // The result of UsableWorkers(), and from what it was made.
-  struct Usable {
-    uint64_t worker_changes = 0;
-    std::vector<WorkerId> reserved;
-    std::vector<WorkerId> workers;
-    int64_t permits = 0;  // of the workers together
-    int64_t least_permits = std::numeric_limits<int64_t>::max();
-    bool some_colocated = false;  // TargetWorkers::kAuto means fewer than all of them
-    uint64_t version = 0;         // rises each time it is made; 0: not made yet
-  };
   // Counts of changes on which OpenAndPlace() depends.
   struct Inputs {
     uint64_t of_iteration = 0;
     uint64_t of_all = 0;
+    uint64_t of_sessions = 0;
     friend bool operator==(const Inputs&, const Inputs&) = default;
   };
 
   bool ChecksKept() const { return options_.check_kept != nullptr && options_.check_kept(); }
-  const Usable& Current() const;
-  Usable MakeUsable() const;
-  Inputs InputsOf(const protocol::IterationContext& context) const;
+  // Returns the usable workers that may get partitions of the iteration; nullopt: all.
+  std::optional<std::vector<UsableWorker>> SomeUsable(const IterationState& iteration) const;
+  Inputs InputsOf(const IterationState& iteration, const protocol::IterationContext& context) const;
   void Place(Transaction& txn, const IterationState& iteration, int64_t most);
 
   // RunsAlone: whether the partition must have a worker for itself. ReservedFor: that worker, or
@@ -138,7 +135,8 @@ class PartitionPlacer {
   // partitions less than kTrial ago. WorkersToTry: the workers of `usable` on which a failed
   // partition may be placed beside other partitions.
   bool IsTrying(WorkerId worker) const;
-  std::vector<WorkerId> WorkersToTry(const PartitionKey& key, std::vector<WorkerId> usable) const;
+  std::vector<UsableWorker> WorkersToTry(const PartitionKey& key,
+                                         absl::Span<const UsableWorker> usable) const;
 
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;
@@ -151,7 +149,8 @@ class PartitionPlacer {
   // partition, and the time of that placement.
   std::map<WorkerId, std::pair<PartitionKey, absl::Time>> trials_;
   uint64_t trouble_changes_ = 0;  // of `failures_`, `alone_` and `trials_`
-  mutable Usable usable_;
+  mutable UsableWorkers usable_;
+  WorkerOrders orders_;
   NamespaceRoom room_;
   std::map<IterationId, Inputs> placed_;  // when OpenAndPlace() last began to place
 };

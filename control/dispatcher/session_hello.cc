@@ -230,7 +230,7 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   }
   if (iteration == nullptr) {
     if (absl::Status room = CheckOpenIterations(*job); !room.ok()) return txn.Close(peer, room);
-    absl::StatusOr<Division> division = jobs_.DivisionOf(*job, hello, placer_.UsableWorkers());
+    absl::StatusOr<Division> division = jobs_.DivisionOf(*job, hello, placer_.Usable().all());
     if (absl::IsUnavailable(division.status())) return SendBack(txn, *peer, division.status());
     if (!division.ok()) return txn.Close(peer, division.status());
     const IterationId id(state_.next_iteration);

@@ -21,6 +21,7 @@
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/heartbeat_counts.h"
 #include "control/protocol/principal.h"
+#include "control/state/change_log.h"
 #include "control/state/state.h"
 
 namespace penstock::control {
@@ -111,19 +112,19 @@ class Peers {
   bool empty() const { return peers_.empty(); }
   // Returns the peer that had the key before; null if there was none.
   std::shared_ptr<Peer> Put(const Key& key, std::shared_ptr<Peer> peer) {
-    ++version_;
+    changes_.Add(key);
     return std::exchange(peers_[key], std::move(peer));
   }
   void erase(typename Map::const_iterator peer) {
-    ++version_;
+    changes_.Add(peer->first);
     peers_.erase(peer);
   }
-  // Rises with each change of the set.
-  uint64_t version() const { return version_; }
+  // The keys whose peers came, went or were replaced.
+  const ChangeLog<Key>& changes() const { return changes_; }
 
  private:
   Map peers_;
-  uint64_t version_ = 0;
+  ChangeLog<Key> changes_;
 };
 using Sessions = Peers<SessionKey, ClientPeer>;
 using Workers = Peers<WorkerId, WorkerPeer>;
@@ -141,7 +142,7 @@ struct SharedState {
   std::atomic<uint64_t> sequence = 0;         // of the last record; raised before it is appended
   LogSize since_snapshot;                     // the records since the last snapshot began
   SnapshotTaker snapshots = SnapshotTaker();  // of `state`
-  uint64_t worker_changes = 0;                // of the workers' records and the format
+  ChangeLog<WorkerId> worker_changes;         // of the workers' records; none: of the format
   absl::Time refused = absl::InfinitePast();  // the time of the last event "refused"
   int64_t refused_since = 0;                  // refusals without an event, since then
 

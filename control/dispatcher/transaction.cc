@@ -157,11 +157,14 @@ static size_t NumPasses(const State& state, IterationId id) {
 // Counts a change where placing depends on it (partition_placer.h). `passes`: NumPasses() before
 // the change.
 static void CountForPlacing(SharedState& shared, const Change& change, size_t passes) {
-  if (std::holds_alternative<WorkerRegistered>(change) ||
-      std::holds_alternative<WorkerDraining>(change) ||
-      std::holds_alternative<WorkerGone>(change) ||
-      std::holds_alternative<FormatFinalised>(change)) {  // then readers may read fewer workers
-    ++shared.worker_changes;
+  if (const auto* registered = std::get_if<WorkerRegistered>(&change)) {
+    shared.worker_changes.Add(registered->worker.id);
+  } else if (const auto* draining = std::get_if<WorkerDraining>(&change)) {
+    shared.worker_changes.Add(draining->worker);
+  } else if (const auto* gone = std::get_if<WorkerGone>(&change)) {
+    shared.worker_changes.Add(gone->worker);
+  } else if (std::holds_alternative<FormatFinalised>(change)) {
+    shared.worker_changes.Add(WorkerId());  // then readers may read fewer workers
   }
   const IterationId iteration = IterationOf(change);
   const auto context = shared.contexts.find(iteration);

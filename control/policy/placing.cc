@@ -8,30 +8,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "control/protocol/shard.h"
+
 namespace penstock::control {
 namespace {
-
-using Counts = std::unordered_map<uint64_t, int32_t>;
-
-// Counts each worker's partitions that have not ended.
-Counts CountAtWork(const IterationState& iteration, const protocol::IterationContext& context) {
-  Counts counts;
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    const WorkerId worker = iteration.record.partitions[p].worker;
-    if (worker && !context.partitions[p].ended) ++counts[worker.value()];
-  }
-  return counts;
-}
-
-int64_t CountOf(const Counts& counts, WorkerId worker) {
-  const auto found = counts.find(worker.value());
-  return found == counts.end() ? 0 : found->second;
-}
-
-int64_t Permits(const State& state, WorkerId worker) {
-  const WorkerRecord* record = state.FindWorker(worker);
-  return record == nullptr ? 0 : std::max<int64_t>(record->permits, 1);
-}
 
 // Returns the number of splits of the newest repetition that have not been given out, for the
 // provider that has the most such splits. If a provider has not begun, all its splits count.
@@ -50,37 +30,31 @@ int64_t SplitsLeft(const JobRecord& job, const IterationState& iteration) {
 
 // Returns the worker among `workers` whose place in the dispatcher's list of workers is the number
 // of the partition's shard; none if no worker has that place.
-WorkerId HomeOf(const State& state, const IterationState& iteration, PartitionId partition,
-                absl::Span<const WorkerId> workers) {
+WorkerId HomeOf(const IterationState& iteration, PartitionId partition,
+                absl::Span<const UsableWorker> workers) {
   const ShardOf shard = iteration.ShardOfPartition(partition);
   if (shard.count == 0) return WorkerId();
-  for (WorkerId worker : workers) {
-    const WorkerRecord* record = state.FindWorker(worker);
-    if (record != nullptr && record->place == shard.index) return worker;
-  }
+  for (const UsableWorker& worker : workers)
+    if (worker.place == shard.index) return worker.id;
   return WorkerId();
 }
 
 // Returns the first worker of `workers` at each place in the dispatcher's list of workers. Empty if
 // the iteration's partitions are not shards, because then no partition has a home.
-std::unordered_map<int64_t, WorkerId> WorkersByPlace(const State& state,
-                                                     const IterationState& iteration,
-                                                     absl::Span<const WorkerId> workers) {
+std::unordered_map<int64_t, WorkerId> WorkersByPlace(const IterationState& iteration,
+                                                     absl::Span<const UsableWorker> workers) {
   std::unordered_map<int64_t, WorkerId> by_place;
   if (iteration.division.count == 0) return by_place;
-  for (WorkerId worker : workers)
-    if (const WorkerRecord* record = state.FindWorker(worker); record != nullptr)
-      by_place.try_emplace(record->place, worker);
+  for (const UsableWorker& worker : workers) by_place.try_emplace(worker.place, worker.id);
   return by_place;
 }
 
 // Returns the partitions that are not on the workers of their places; nullopt if no partition has
 // such a worker.
-std::optional<std::vector<PartitionId>> AwayFromHome(const State& state,
-                                                     const IterationState& iteration,
+std::optional<std::vector<PartitionId>> AwayFromHome(const IterationState& iteration,
                                                      const protocol::IterationContext& context,
-                                                     absl::Span<const WorkerId> usable) {
-  const std::unordered_map<int64_t, WorkerId> by_place = WorkersByPlace(state, iteration, usable);
+                                                     absl::Span<const UsableWorker> usable) {
+  const std::unordered_map<int64_t, WorkerId> by_place = WorkersByPlace(iteration, usable);
   if (by_place.empty()) return std::nullopt;
   std::vector<PartitionId> away;
   bool placed_by_list = false;
@@ -95,21 +69,65 @@ std::optional<std::vector<PartitionId>> AwayFromHome(const State& state,
   return placed_by_list ? std::optional(std::move(away)) : std::nullopt;
 }
 
-// The number of a worker's partitions of one iteration, and the worker's permits.
-struct Load {
-  WorkerId worker;
-  int64_t partitions;
-  int64_t permits;
-  double PerPermit() const {
-    return static_cast<double>(partitions) / static_cast<double>(permits);
+// Finds out which moves of single partitions lower the load of the most loaded workers.
+class Moves {
+ public:
+  explicit Moves(const WorkerOrder& order) : order_(order) {}
+
+  // Notes the move of a partition of the worker if there is a worker that has fewer per permit even
+  // with this partition. Returns whether there is.
+  bool Move(WorkerId from) {
+    WorkerLoad its = LoadOf(from);
+    if (its.partitions <= its.permits) return false;
+    if (!to_) to_ = Best();
+    WorkerLoad taker = LoadOf(to_);
+    if (taker.WithOneMore() >= its.PerPermit()) return false;
+    --its.partitions;
+    ++taker.partitions;
+    moved_[from] = its;
+    moved_[std::exchange(to_, WorkerId())] = taker;
+    return true;
   }
-  double WithOneMore() const { return Load{worker, partitions + 1, permits}.PerPermit(); }
+
+ private:
+  const WorkerLoad& LoadOf(WorkerId worker) const {
+    const auto moved = moved_.find(worker);
+    return moved == moved_.end() ? order_.LoadOf(worker) : moved->second;
+  }
+  // Returns the first worker, by id, of those with the lowest load with one more partition.
+  WorkerId Best() const {
+    std::pair<double, WorkerId> best{std::numeric_limits<double>::infinity(), WorkerId()};
+    for (const auto& [worker, load] : moved_) best = std::min(best, {load.WithOneMore(), worker});
+    for (const auto& [with_one_more, of_all, worker] : order_.places()) {
+      if (with_one_more > best.first) break;
+      if (!moved_.contains(worker)) best = std::min(best, {with_one_more, worker});
+    }
+    return best.second;
+  }
+
+  const WorkerOrder& order_;
+  absl::flat_hash_map<WorkerId, WorkerLoad> moved_;  // the workers whose loads have changed
+  WorkerId to_;                                      // none: to be found
 };
 
 }  // namespace
 
+UsableWorker UsableOf(const WorkerRecord& worker) {
+  return {worker.id, std::max(worker.permits, 1), worker.place,
+          !Reads(TargetWorkers::kAuto, /*local=*/false, worker.tags)};
+}
+
+Capacity CapacityOf(absl::Span<const UsableWorker> workers) {
+  Capacity sum;
+  for (const UsableWorker& worker : workers) {
+    ++sum.workers;
+    sum.permits += worker.permits;
+  }
+  return sum;
+}
+
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
-                         absl::Span<const WorkerId> usable) {
+                         const Capacity& usable) {
   const auto there = static_cast<int64_t>(iteration.record.partitions.size());
   const int64_t at_least = there == 0 ? 1 : 0;
   if (iteration.division.count > 0) {
@@ -121,12 +139,10 @@ int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
     return quota > 0 ? std::min(partitions, quota) : partitions;
   };
   if (job->terms.mode != ShardingPolicy::kDynamic) {
-    return std::max(at_least, within(static_cast<int64_t>(usable.size())) - there);
+    return std::max(at_least, within(usable.workers) - there);
   }
   if (job->terms.deterministic) return job->terms.partitions - there;
-  int64_t permits = 0;
-  for (WorkerId worker : usable) permits += Permits(state, worker);
-  return std::max(at_least, std::min(within(permits) - there, SplitsLeft(*job, iteration)));
+  return std::max(at_least, std::min(within(usable.permits) - there, SplitsLeft(*job, iteration)));
 }
 
 bool SomeReaderIsAway(const IterationState& iteration, const protocol::IterationContext& context) {
@@ -150,21 +166,33 @@ bool MayWaitForOthers(const State& state, const IterationState& iteration) {
   return !iteration.record.coordinated() && !job->terms.deterministic && job->dataset->summary.ends;
 }
 
-static bool HasRoom(const State& state, const PartitionCounts& counts, WorkerId worker) {
-  return counts.OfIteration(worker) < kMostPerPermit * Permits(state, worker);
+static bool HasRoom(const WorkerLoad& load) {
+  return load.partitions < kMostPerPermit * load.permits;
+}
+
+WorkerLoad LoadOf(const PartitionCounts& counts, const UsableWorker& worker) {
+  return {counts.OfIteration(worker.id), counts.OfAll(worker.id), worker.permits};
 }
 
 bool SomebodyHasRoom(const State& state, const IterationState& iteration,
-                     const PartitionCounts& counts, absl::Span<const WorkerId> usable) {
+                     const PartitionCounts& counts, absl::Span<const UsableWorker> usable) {
   return !MayWaitForOthers(state, iteration) ||
          std::any_of(usable.begin(), usable.end(),
-                     [&](WorkerId worker) { return HasRoom(state, counts, worker); });
+                     [&](const UsableWorker& worker) { return HasRoom(LoadOf(counts, worker)); });
+}
+
+// A worker has room if the load with one more partition is at most kMostPerPermit. So if any worker
+// has room, the first has.
+bool SomebodyHasRoom(const State& state, const IterationState& iteration,
+                     const WorkerOrder& order) {
+  return !MayWaitForOthers(state, iteration) ||
+         (!order.empty() && HasRoom(order.LoadOf(std::get<WorkerId>(*order.places().begin()))));
 }
 
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
-                      absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid) {
-  const WorkerId home = HomeOf(state, iteration, partition, usable);
+                      absl::Span<const UsableWorker> usable, absl::Span<const WorkerId> avoid) {
+  const WorkerId home = HomeOf(iteration, partition, usable);
   const bool at_home_only =
       iteration.division.count > 0 &&
       state.FindJob(iteration.job)->terms.target_workers == TargetWorkers::kLocal;
@@ -177,64 +205,66 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
   const bool asks_for_room = avoid.empty() && MayWaitForOthers(state, iteration);
   Cost least{true, std::numeric_limits<double>::infinity(), 0};
   WorkerId chosen;
-  for (WorkerId worker : usable) {
-    if (asks_for_room && !HasRoom(state, counts, worker)) continue;
-    const Load load{worker, counts.OfIteration(worker), Permits(state, worker)};
-    const Load of_all{worker, counts.OfAll(worker), load.permits};
-    const Cost cost{std::find(avoid.begin(), avoid.end(), worker) != avoid.end(),
-                    load.WithOneMore(), of_all.PerPermit()};
+  for (const UsableWorker& worker : usable) {
+    const WorkerLoad load = LoadOf(counts, worker);
+    if (asks_for_room && !HasRoom(load)) continue;
+    const Cost cost{std::find(avoid.begin(), avoid.end(), worker.id) != avoid.end(),
+                    load.WithOneMore(), load.OfAllPerPermit()};
     if (!chosen || cost < least) {
       least = cost;
-      chosen = worker;
+      chosen = worker.id;
     }
   }
   return chosen;
 }
 
-bool MayRelieve(const State& state, const IterationState& iteration, int64_t least_permits) {
+WorkerId ChooseWorker(const State& state, const IterationState& iteration,
+                      const WorkerOrder& order) {
+  if (order.empty() || !SomebodyHasRoom(state, iteration, order)) return WorkerId();
+  return std::get<WorkerId>(*order.places().begin());
+}
+
+bool SomePartitionWaits(const State& state, const IterationState& iteration) {
   const auto partitions = static_cast<int64_t>(iteration.record.partitions.size());
-  if (state.placed.CountOf(iteration.id) < partitions) return false;
+  return state.placed.CountOf(iteration.id) < partitions;
+}
+
+bool MayRelieve(const State& state, const IterationState& iteration, int64_t least_permits) {
+  if (SomePartitionWaits(state, iteration)) return false;
   return iteration.division.count > 0 || state.placed.MostOn(iteration.id) > least_permits;
 }
 
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::IterationContext& context,
-                                             absl::Span<const WorkerId> usable) {
-  const auto& partitions = iteration.record.partitions;
-  if (std::any_of(partitions.begin(), partitions.end(),
-                  [](const auto& partition) { return partition.collecting(); })) {
-    return {};
+                                             absl::Span<const UsableWorker> usable) {
+  if (iteration.division.count > 0 && !SomePartitionWaits(state, iteration) &&
+      !SomeReaderIsAway(iteration, context)) {
+    if (auto away = AwayFromHome(iteration, context, usable)) return *std::move(away);
   }
-  if (SomeReaderIsAway(iteration, context)) return {};
-  if (auto away = AwayFromHome(state, iteration, context, usable)) return *std::move(away);
-  const Counts at_work = CountAtWork(iteration, context);
-  std::vector<Load> loads;
-  std::unordered_map<uint64_t, size_t> places;  // the key: the worker; the value: its place in
-                                                // `loads`
-  for (WorkerId worker : usable) {
-    places[worker.value()] = loads.size();
-    loads.push_back({worker, CountOf(at_work, worker), Permits(state, worker)});
+  const PartitionCounts counts(state, iteration, context);
+  WorkerOrder order;
+  for (const UsableWorker& worker : usable) order.Put(worker.id, LoadOf(counts, worker));
+  return PartitionsToRelieve(state, iteration, context, order);
+}
+
+std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
+                                             const protocol::IterationContext& context,
+                                             const WorkerOrder& order) {
+  if (SomePartitionWaits(state, iteration) || order.empty()) return {};
+  const double least = std::get<0>(*order.places().begin());  // with one more
+  std::vector<PartitionId> movable;
+  for (const auto& [negated, worker] : order.overloaded()) {
+    if (least >= -negated) break;
+    for (const PartitionId partition : state.placed.On(worker, iteration.id))
+      if (!context.partitions[partition.value() - 1].ended) movable.push_back(partition);
   }
-  std::vector<PartitionId> relieved;
-  auto to = loads.end();  // the best worker to move a partition to; end(): to be found
-  for (size_t p = 0; p < partitions.size(); ++p) {
-    if (context.partitions[p].ended) continue;
-    const auto place = places.find(partitions[p].worker.value());
-    if (place == places.end()) continue;
-    Load* from = &loads[place->second];
-    if (from->partitions <= from->permits) continue;
-    if (to == loads.end()) {
-      to = std::min_element(loads.begin(), loads.end(), [](const Load& a, const Load& b) {
-        return a.WithOneMore() < b.WithOneMore();
-      });
-    }
-    if (to->WithOneMore() >= from->PerPermit()) continue;
-    --from->partitions;
-    ++to->partitions;
-    to = loads.end();
-    relieved.push_back(PartitionId(p + 1));
-  }
-  return relieved;
+  if (movable.empty() || SomeReaderIsAway(iteration, context)) return {};
+  std::ranges::sort(movable);
+  Moves moves(order);
+  std::erase_if(movable, [&](PartitionId partition) {
+    return !moves.Move(iteration.record.partition(partition).worker);
+  });
+  return movable;
 }
 
 }  // namespace penstock::control

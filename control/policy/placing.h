@@ -8,12 +8,33 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "control/policy/worker_order.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/state/state.h"
 
 namespace penstock::control {
 
-// In this file `usable` is the list of workers that are connected and not draining.
+// A worker that is connected and not draining, with those of its data on which placing depends.
+struct UsableWorker {
+  WorkerId id;
+  int64_t permits = 1;     // at least 1
+  int64_t place = -1;      // as in WorkerRecord
+  bool colocated = false;  // under target AUTO, read only by clients in its process
+  friend bool operator==(const UsableWorker&, const UsableWorker&) = default;
+};
+UsableWorker UsableOf(const WorkerRecord& worker);
+
+// The sums over workers.
+struct Capacity {
+  int64_t workers = 0;
+  int64_t permits = 0;
+  friend bool operator==(const Capacity&, const Capacity&) = default;
+};
+Capacity CapacityOf(absl::Span<const UsableWorker> workers);
+
+// In this file `usable` is the list of usable workers, ascending by id, and `order` has the same
+// workers with their loads. A function with `order` returns what the function of the same name
+// returns with `usable`, without a look at all workers.
 
 // Returns the number of partitions to open now, so that the iteration has:
 // - in mode DYNAMIC, one partition per permit, while splits are left to give out;
@@ -21,7 +42,7 @@ namespace penstock::control {
 // - if its partitions are shards or are merged in a fixed order, all of them at once.
 // The iteration gets at least one partition, so that its readers have a worker to wait for.
 int64_t PartitionsToOpen(const State& state, const IterationState& iteration,
-                         absl::Span<const WorkerId> usable);
+                         const Capacity& usable);
 
 // The number of partitions of each worker. Counts the partitions of a worker when it is first asked
 // for that worker, and remembers the number, because many partitions may be placed one after
@@ -43,6 +64,8 @@ class PartitionCounts {
   mutable absl::flat_hash_map<WorkerId, int64_t> of_iteration_;
 };
 
+WorkerLoad LoadOf(const PartitionCounts& counts, const UsableWorker& worker);
+
 // The maximum number of an iteration's partitions that a worker gets per permit, if partitions may
 // wait until others have ended. The number is limited because all partitions of a worker are open
 // at once: without the limit, a few surviving workers would run the pipelines of all lost workers
@@ -54,7 +77,8 @@ inline constexpr int64_t kMostPerPermit = 2;
 bool MayWaitForOthers(const State& state, const IterationState& iteration);
 // Returns whether a worker in `usable` may get one more partition of `iteration`.
 bool SomebodyHasRoom(const State& state, const IterationState& iteration,
-                     const PartitionCounts& counts, absl::Span<const WorkerId> usable);
+                     const PartitionCounts& counts, absl::Span<const UsableWorker> usable);
+bool SomebodyHasRoom(const State& state, const IterationState& iteration, const WorkerOrder& order);
 
 // Returns the worker that gets `partition` of `iteration`. A shard goes to the worker whose place
 // in the list of workers is the shard's number; under target LOCAL it goes to no other worker. Any
@@ -66,7 +90,14 @@ bool SomebodyHasRoom(const State& state, const IterationState& iteration,
 // `avoid` is not empty.
 WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
-                      absl::Span<const WorkerId> usable, absl::Span<const WorkerId> avoid = {});
+                      absl::Span<const UsableWorker> usable, absl::Span<const WorkerId> avoid = {});
+// REQUIRES: the iteration's partitions are not shards.
+WorkerId ChooseWorker(const State& state, const IterationState& iteration,
+                      const WorkerOrder& order);
+
+// Returns whether a partition has no worker. REQUIRES: the iteration is neither failed nor
+// cancelled.
+bool SomePartitionWaits(const State& state, const IterationState& iteration);
 
 // Returns whether a reader is disconnected whose answer a move of a partition needs.
 bool SomeReaderIsAway(const IterationState& iteration, const protocol::IterationContext& context);
@@ -85,6 +116,10 @@ bool SomeReaderIsAway(const IterationState& iteration, const protocol::Iteration
 bool MayRelieve(const State& state, const IterationState& iteration, int64_t least_permits);
 std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
                                              const protocol::IterationContext& context,
-                                             absl::Span<const WorkerId> usable);
+                                             absl::Span<const UsableWorker> usable);
+// REQUIRES: the iteration's partitions are not shards.
+std::vector<PartitionId> PartitionsToRelieve(const State& state, const IterationState& iteration,
+                                             const protocol::IterationContext& context,
+                                             const WorkerOrder& order);
 
 }  // namespace penstock::control

@@ -16,6 +16,7 @@ void PlacedPartitions::Add(WorkerId worker, const PartitionKey& partition) {
   partitions.insert(at, partition.partition);
   ++of_worker.count;
   ++count_;
+  changes_.Add(worker);
   Recount(partition.iteration, partitions.size() - 1, partitions.size());
 }
 
@@ -28,6 +29,7 @@ void PlacedPartitions::Remove(WorkerId worker, const PartitionKey& partition) {
   const auto at = std::ranges::lower_bound(partitions, partition.partition);
   PENSTOCK_INVARIANT(at != partitions.end() && *at == partition.partition);
   partitions.erase(at);
+  changes_.Add(worker);
   Recount(partition.iteration, partitions.size() + 1, partitions.size());
   if (partitions.empty()) of_worker->second.partitions.erase(of_iteration);
   --count_;

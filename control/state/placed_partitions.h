@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "control/protocol/message_parts.h"
+#include "control/state/change_log.h"
 #include "penstock/ids.h"
 
 namespace penstock::control {
@@ -37,6 +38,9 @@ class PlacedPartitions {
   // Returns the worker's partitions of the iteration, ascending. Valid until the next change.
   absl::Span<const PartitionId> On(WorkerId worker, IterationId iteration) const;
 
+  // The workers that got or lost a partition.
+  const ChangeLog<WorkerId>& changes() const { return changes_; }
+
   friend bool operator==(const PlacedPartitions&, const PlacedPartitions&) = default;
 
  private:
@@ -58,6 +62,7 @@ class PlacedPartitions {
   int64_t count_ = 0;
   absl::flat_hash_map<WorkerId, OfWorker> workers_;           // each has a partition
   absl::flat_hash_map<IterationId, OfIteration> iterations_;  // each has a placed partition
+  ChangeLog<WorkerId> changes_;
 };
 
 }  // namespace penstock::control

@@ -90,7 +90,7 @@ class PolicyTest : public ::testing::Test {
   }
   void AddWorker(uint64_t id, int permits) {
     state_.Apply(WorkerRegistered{{.id = WorkerId(id), .permits = permits}});
-    usable_.push_back(WorkerId(id));
+    usable_.push_back(UsableOf(state_.workers.at(WorkerId(id))));
   }
   PartitionId Open() {
     const PartitionId id(iteration().record.partitions.size() + 1);
@@ -126,7 +126,7 @@ class PolicyTest : public ::testing::Test {
 
   State state_;
   p::IterationContext context_;
-  std::vector<WorkerId> usable_;
+  std::vector<UsableWorker> usable_;
 };
 
 TEST_F(PolicyTest, AllPartitionsTogetherGetEachSplitOnce) {
@@ -191,10 +191,10 @@ TEST_F(PolicyTest, UnderAFixedOrderSplitsDoNotDependOnRequests) {
 
 TEST_F(PolicyTest, UnderAFixedOrderThereAreAsManyPartitionsAsItNames) {
   Make(ShardingPolicy::kDynamic, 2, false, {.deterministic = true, .partitions = 5});
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 5);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 5);
   for (int i = 0; i < 5; ++i) Open();
   AddWorker(1, 16);
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 0);
 }
 
 TEST_F(PolicyTest, ASplitAskedForAgainIsTheSame) {
@@ -233,32 +233,32 @@ TEST_F(PolicyTest, SplitsThatCannotBeAskedForAreRefused) {
 
 TEST_F(PolicyTest, DynamicOpensAPartitionPerPermit) {
   Make(ShardingPolicy::kDynamic, 100);
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 1);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 1);
   AddWorker(1, 2);
   AddWorker(2, 1);
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 3);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 3);
   Open();
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 2);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 2);
 }
 
 TEST_F(PolicyTest, DynamicOpensNoMoreThanThereAreSplitsLeft) {
   Make(ShardingPolicy::kDynamic, 2);
   AddWorker(1, 5);
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 2);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 2);
   Open();
   state_.Apply(SplitsGiven{{kIteration, PartitionId(1)}, {0, 0, 0, {0, 1}, true}});
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 0);
 }
 
 TEST_F(PolicyTest, OffOpensAPartitionPerWorker) {
   Make(ShardingPolicy::kOff, 0);
   AddWorker(1, 4);
   AddWorker(2, 4);
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 2);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 2);
   Open();
   Open();
   Open();
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 0);
 }
 
 TEST_F(PolicyTest, TheWorkerWithTheFewestPartitionsPerPermitIsChosen) {

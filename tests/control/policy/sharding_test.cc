@@ -126,7 +126,7 @@ class Sharded : public ::testing::Test {
   }
   void AddWorker(uint64_t id, int64_t place) {
     state_.Apply(WorkerRegistered{{.id = WorkerId(id), .place = place}});
-    usable_.push_back(WorkerId(id));
+    usable_.push_back(UsableOf(state_.workers.at(WorkerId(id))));
   }
   void Place(uint64_t partition, uint64_t worker) {
     state_.Apply(IterationAltered{
@@ -160,7 +160,7 @@ class Sharded : public ::testing::Test {
   }
 
   State state_;
-  std::vector<WorkerId> usable_;
+  std::vector<UsableWorker> usable_;
 };
 
 TEST_F(Sharded, FileGivesEachPartitionTheSplitsOfItsShard) {
@@ -189,7 +189,7 @@ TEST_F(Sharded, AShardWithoutSplitsEndsAtOnce) {
 TEST_F(Sharded, AllShardsAreOpenedAndNoMore) {
   Make(ShardingPolicy::kData, {ShardingPolicy::kData, 3, {0, 1, 2}});
   for (uint64_t worker = 1; worker <= 5; ++worker) AddWorker(worker, -1);
-  EXPECT_EQ(PartitionsToOpen(state_, iteration(), usable_), 0);
+  EXPECT_EQ(PartitionsToOpen(state_, iteration(), CapacityOf(usable_)), 0);
   EXPECT_FALSE(Fits(state_, IterationAltered{kIteration, p::PartitionOpened{PartitionId(4)}}).ok());
 }
 

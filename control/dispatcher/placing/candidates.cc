@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/dispatcher/placing/candidates.h"
+
+#include "control/protocol/invariant.h"
+
+namespace penstock::control {
+
+const WorkerOrder* Candidates::Order() const {
+  return some_ || iteration_.division.count > 0 ? nullptr : orders_.Of(iteration_, context_);
+}
+
+bool Candidates::SomebodyHasRoom() const {
+  if (const WorkerOrder* order = Order())
+    return control::SomebodyHasRoom(state_, iteration_, *order);
+  return control::SomebodyHasRoom(state_, iteration_, counts_, list());
+}
+
+WorkerId Candidates::Choose(PartitionId partition) const {
+  const WorkerOrder* order = Order();
+  if (order == nullptr) return ChooseWorker(state_, iteration_, counts_, partition, list());
+  const WorkerId chosen = ChooseWorker(state_, iteration_, *order);
+  PENSTOCK_INVARIANT(!orders_.checks_kept() ||
+                     chosen == ChooseWorker(state_, iteration_, counts_, partition, list()));
+  return chosen;
+}
+
+std::vector<PartitionId> Candidates::ToRelieve() const {
+  if (const WorkerOrder* order = Order())
+    return PartitionsToRelieve(state_, iteration_, context_, *order);
+  return PartitionsToRelieve(state_, iteration_, context_, list());
+}
+
+}  // namespace penstock::control

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// With check_kept, WorkerOrders compares each order with one that is computed anew.
+#include "control/dispatcher/placing/worker_orders.h"
+
+#include <memory>
+#include <random>
+
+#include "gtest/gtest.h"
+
+namespace penstock::control {
+namespace {
+
+namespace p = ::penstock::protocol;
+
+class WorkerOrdersTest : public ::testing::Test {
+ protected:
+  static constexpr IterationId kIteration{1};
+
+  void SetUp() override {
+    auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{"1000", "", {}});
+    state_.Apply(DatasetRegistered{dataset});
+    state_.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset}});
+    for (const IterationId id : {kIteration, IterationId(2)})
+      state_.Apply(IterationCreated{id, JobId(1), static_cast<int64_t>(id.value())});
+  }
+  void AddWorker(uint64_t id) {
+    state_.Apply(WorkerRegistered{{.id = WorkerId(id)}});
+    records_.Add(WorkerId(id));
+    usable_.Update({});
+  }
+  void Lose(uint64_t id) {
+    if (state_.FindWorker(WorkerId(id)) == nullptr) return;
+    state_.Apply(WorkerGone{WorkerId(id)});
+    records_.Add(WorkerId(id));
+    usable_.Update({});
+  }
+  PartitionId Open(IterationId id) {
+    const PartitionId partition(state_.iterations.at(id).record.partitions.size() + 1);
+    state_.Apply(IterationAltered{id, p::PartitionOpened{partition}});
+    if (id == kIteration) context_.partitions.emplace_back();
+    return partition;
+  }
+  void Assign(IterationId id, PartitionId partition, WorkerId worker) {
+    const Placement placement = state_.iterations.at(id).record.partition(partition).placement;
+    state_.Apply(IterationAltered{id, p::PartitionAssigned{partition, placement, worker}});
+  }
+  void Raise(IterationId id, PartitionId partition) {
+    const Placement placement = state_.iterations.at(id).record.partition(partition).placement;
+    if (id == kIteration) context_.partitions[partition.value() - 1].ended.reset();
+    state_.Apply(
+        IterationAltered{id, p::PlacementRaised{partition, Placement(placement.value() + 1)}});
+  }
+  void End(PartitionId partition) {
+    context_.partitions[partition.value() - 1].ended = 10;
+    orders_.NoteEnded(kIteration, iteration().record.partition(partition).worker);
+  }
+  const IterationState& iteration() const { return state_.iterations.at(kIteration); }
+  const WorkerOrder* Order() { return orders_.Of(iteration(), context_); }
+
+  State state_;
+  ChangeLog<WorkerId> records_, connections_;
+  UsableWorkers usable_{{state_, records_, connections_, [](WorkerId) { return true; }}};
+  p::IterationContext context_;
+  WorkerOrders orders_{state_, usable_, /*check_kept=*/[] { return true; }};
+};
+
+TEST_F(WorkerOrdersTest, FollowPartitionsAndWorkers) {
+  std::mt19937_64 random(1);
+  for (uint64_t id = 1; id <= 8; ++id) AddWorker(id);
+  for (int step = 0; step < 4000; ++step) {
+    const IterationId id(1 + random() % 2);
+    const auto& partitions = state_.iterations.at(id).record.partitions;
+    const PartitionId partition(1 + random() % 12);
+    if (partition.value() > partitions.size()) {
+      Open(id);
+    } else if (const auto& its = partitions[partition.value() - 1]; its.collecting()) {
+      Assign(id, partition, WorkerId(1 + random() % 8));
+    } else if (id == kIteration && random() % 3 == 0) {
+      End(partition);
+    } else {
+      Raise(id, partition);
+    }
+    if (random() % 9 == 0) Lose(1 + random() % 8);
+    if (random() % 5 == 0) AddWorker(1 + random() % 8);
+    if (random() % 3 == 0) Order();
+  }
+  Order();
+}
+
+TEST_F(WorkerOrdersTest, AnOrderThatWasNotAskedForInLongIsMadeAgain) {
+  AddWorker(1);
+  AddWorker(2);
+  const PartitionId partition = Open(kIteration);
+  Assign(kIteration, partition, WorkerId(1));
+  ASSERT_NE(Order(), nullptr);
+  for (int i = 0; i < 100'000; ++i) {
+    Raise(kIteration, partition);
+    Assign(kIteration, partition, WorkerId(2));
+  }
+  EXPECT_EQ(Order()->LoadOf(WorkerId(2)).partitions, 1);
+}
+
+TEST_F(WorkerOrdersTest, AnIterationWithFewPartitionsHasNone) {
+  for (uint64_t id = 1; id <= 20; ++id) AddWorker(id);
+  Open(kIteration);
+  Open(kIteration);
+  EXPECT_EQ(Order(), nullptr);
+  Open(kIteration);
+  EXPECT_NE(Order(), nullptr);
+}
+
+}  // namespace
+}  // namespace penstock::control
