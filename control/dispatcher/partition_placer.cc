@@ -55,7 +55,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t mos
   const auto placed = placed_.find(id);
   const bool nothing_new =
       placed != placed_.end() && placed->second == now && trials_.empty() && !room_.Waits(id);
-  const bool checks = ChecksKept();
+  const bool checks = orders_.checks_kept();
   if (nothing_new && !checks) return;
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
   if (checks) CheckKept(state_, iteration);
@@ -155,7 +155,7 @@ void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
   const IterationState& iteration = state_.iterations.at(id);
   if (!state_.GoesOn(iteration) || iteration.record.closed) return;
   const bool may_move = MayRelieve(state_, iteration, Usable().least_permits());
-  if (!may_move && !ChecksKept()) return;
+  if (!may_move && !orders_.checks_kept()) return;
   const std::vector<PartitionId> relieved =
       Candidates(state_, iteration, txn.GetContext(id), Usable(), orders_, SomeUsable(iteration))
           .ToRelieve();
@@ -173,7 +173,7 @@ void PartitionPlacer::Balance(Transaction& txn, IterationId id) {
 
 const UsableWorkers& PartitionPlacer::Usable() const {
   usable_.Update(Reserved());
-  if (ChecksKept()) PENSTOCK_INVARIANT(usable_ == usable_.Computed());
+  if (orders_.checks_kept()) PENSTOCK_INVARIANT(usable_ == usable_.Computed());
   return usable_;
 }
 
@@ -269,6 +269,11 @@ void PartitionPlacer::NoteProgress(const PartitionKey& key) {
   if (failures == failures_.end() || failures->second.deaths == 0) return;
   ++trouble_changes_;
   failures->second.deaths = failures->second.deaths_alone = 0;
+}
+
+void PartitionPlacer::NoteEnded(const PartitionKey& key, WorkerId worker) {
+  orders_.NoteEnded(key.iteration, worker);
+  audiences_.NoteEnded(key);
 }
 
 void PartitionPlacer::Forget(IterationId iteration) {

@@ -80,8 +80,12 @@ class PartitionPlacer {
 
   bool HasFailed(const PartitionKey& key) const { return failures_.contains(key); }
   void NoteFailure(const PartitionKey& key, WorkerId worker);  // failed with an error
-  // Notes that a partition of the iteration on the worker has ended.
-  void NoteEnded(IterationId id, WorkerId worker) { orders_.NoteEnded(id, worker); }
+  // Called after each change of the iteration's record, and after the partition has ended on the
+  // worker.
+  void NoteChange(IterationId id, const protocol::IterationChange& change) {
+    audiences_.NoteChange(id, change);
+  }
+  void NoteEnded(const PartitionKey& key, WorkerId worker);
   // Notes that the worker died, perhaps because of a partition that it ran. Call it while the
   // iterations' records still name the worker.
   void NoteDeath(Transaction& txn, WorkerId worker);
@@ -117,7 +121,6 @@ class PartitionPlacer {
     friend bool operator==(const Inputs&, const Inputs&) = default;
   };
 
-  bool ChecksKept() const { return options_.check_kept != nullptr && options_.check_kept(); }
   // Returns the usable workers that may get partitions of the iteration; nullopt: all.
   std::optional<std::vector<UsableWorker>> SomeUsable(const IterationState& iteration) const;
   Inputs InputsOf(const IterationState& iteration, const protocol::IterationContext& context) const;

@@ -199,6 +199,7 @@ void Transaction::Apply(Change change) {
   if (const auto* altered = std::get_if<IterationAltered>(&applied)) {
     shared_.counts.Changed(altered->iteration,
                            shared_.state.iterations.at(altered->iteration).record, altered->change);
+    core_.placer_.NoteChange(altered->iteration, altered->change);
   } else if (std::holds_alternative<IterationFailed>(applied) ||
              std::holds_alternative<IterationRetired>(applied)) {
     shared_.counts.Forget(IterationOf(applied));

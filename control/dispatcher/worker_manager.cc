@@ -305,7 +305,7 @@ void WorkerManager::OnEnded(Transaction& txn, const WorkerPeer& peer, const Ende
   protocol::Decision decision =
       protocol::OnEnded(iteration->record, context, peer.worker, ended.of.partition,
                         ended.of.placement, ended.elements);
-  placer_.NoteEnded(iteration->id, peer.worker);
+  placer_.NoteEnded({iteration->id, ended.of.partition}, peer.worker);
   if (first) txn.SendToSessions(iteration->id, ReportAtOnce{});
   txn.Settle(iteration->id, std::move(decision));
   if (state_.jobs.at(iteration->job).terms.deterministic)

@@ -2,7 +2,9 @@
 #include "control/policy/audience.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -28,30 +30,22 @@ void ForEach(const IndexSet& positions, const Visit& visit) {
 // Finds the readers that need more partitions.
 class Shares {
  public:
-  Shares(const protocol::IterationRecord& record, const protocol::IterationContext& context,
+  Shares(const protocol::IterationRecord& record, const AudienceCounts& counts,
          const LinkRule& rule)
-      : record_(record), rule_(rule), share_(rule.share()), served_(record.readers.size()) {
-    const std::vector<PartitionId> waiting = protocol::Assignable(record, context);
-    const auto count = [&](bool ended) {
-      for (size_t p = 0; p < record.partitions.size(); ++p) {
-        const PartitionId id(p + 1);
-        if (context.partitions[p].ended.has_value() == ended &&
-            !std::ranges::binary_search(waiting, id))
-          Count(id);
-      }
-    };
-    count(/*ended=*/false);
-    all_ended_ = more_.counted == 0;
-    if (all_ended_) count(/*ended=*/true);
-  }
+      : record_(record),
+        counts_(counts),
+        rule_(rule),
+        share_(rule.share()),
+        all_ended_(counts.Of(/*ended=*/false).counted == 0),
+        tally_(counts.Of(all_ended_)) {}
 
   MoreReaders Find() && {
     const IndexSet reading = ReadingPositions(record_);
-    if (all_ended_) more_.counted = 0;
+    more_.counted = all_ended_ ? 0 : tally_.counted;
     const int64_t enough = EnoughFor(rule_, reading.size(), more_.counted);
     more_.spare = more_.counted;
     ForEach(reading, [&](size_t reader) {
-      int64_t its = served_[reader] + served_all_;
+      int64_t its = tally_.Of(reader);
       if (its < enough) its += AddWhereChosen(reader);
       if (its < enough) its += AddToNearest(reader);
       more_.spare = std::clamp<int64_t>(its - enough, 0, more_.spare);
@@ -60,17 +54,12 @@ class Shares {
   }
 
  private:
-  // A partition that waits for answers counts for the readers that it had. One that waits for a
-  // worker may do so for long, and counts for none.
-  void Count(PartitionId id) {
-    const protocol::PartitionRecord& partition = record_.partition(id);
-    if (partition.audience) {
-      ForEach(*partition.audience, [&](size_t reader) { ++served_[reader]; });
-    } else if (!partition.collecting()) {
-      ++served_all_;
-    }
-    if (partition.audience || !partition.collecting()) ++more_.counted;
-    if (partition.audience && !partition.collecting()) assigned_.push_back(id);
+  template <class Visit>
+  void ForEachAssigned(const Visit& visit) const {
+    const auto& assigned = counts_.assigned();
+    for (size_t p = 0; p < assigned.size(); ++p)
+      if (assigned[p].worker && assigned[p].ended == all_ended_)
+        visit(PartitionId(p + 1), assigned[p]);
   }
 
   bool Add(PartitionId partition, size_t reader) {
@@ -81,23 +70,13 @@ class Shares {
     return true;
   }
 
-  // Returns whether ChooseAudience() would choose the reader among these and itself.
-  bool IsChosen(size_t reader, WorkerId worker, const IndexSet& among) const {
-    const double rank = RankOf(worker, record_.readers[reader].client);
-    if (rank < share_) return true;
-    size_t before = 0;
-    ForEach(among, [&](size_t other) {
-      before += RankOf(worker, record_.readers[other].client) < rank ? 1 : 0;
-    });
-    return before < kFewestReaders;
-  }
-
+  // Adds the reader where ChooseAudience() would choose it among the audience and itself.
   int64_t AddWhereChosen(size_t reader) {
     int64_t added = 0;
-    for (const PartitionId id : assigned_) {
-      const protocol::PartitionRecord& partition = record_.partition(id);
-      if (IsChosen(reader, partition.worker, *partition.audience)) added += Add(id, reader) ? 1 : 0;
-    }
+    ForEachAssigned([&](PartitionId id, const AudienceCounts::Assigned& its) {
+      const double rank = RankOf(its.worker, record_.readers[reader].client);
+      if (rank < share_ || rank <= its.highest_rank) added += Add(id, reader) ? 1 : 0;
+    });
     return added;
   }
 
@@ -109,10 +88,9 @@ class Shares {
       auto operator<=>(const Near&) const = default;
     };
     std::vector<Near> nearest;
-    for (const PartitionId id : assigned_) {
-      const WorkerId worker = record_.partition(id).worker;
-      nearest.push_back({RankOf(worker, record_.readers[reader].client), worker, id});
-    }
+    ForEachAssigned([&](PartitionId id, const AudienceCounts::Assigned& its) {
+      nearest.push_back({RankOf(its.worker, record_.readers[reader].client), its.worker, id});
+    });
     std::ranges::sort(nearest);
     int64_t added = 0;
     int64_t workers = 0;
@@ -125,14 +103,27 @@ class Shares {
   }
 
   const protocol::IterationRecord& record_;
+  const AudienceCounts& counts_;
   const LinkRule& rule_;
   const double share_;
-  bool all_ended_ = false;             // the counted partitions are those that have ended
-  std::vector<int64_t> served_;        // by position: the partitions that serve the reader
-  int64_t served_all_ = 0;             // partitions that serve all readers
-  std::vector<PartitionId> assigned_;  // of those: with an audience
+  const bool all_ended_;  // then the partitions that have ended are looked at
+  const AudienceCounts::Tally& tally_;
   MoreReaders more_;
 };
+
+// Returns the rank up to which a reader would be among the kFewestReaders of lowest rank.
+double HighestRank(const protocol::IterationRecord& record, WorkerId worker,
+                   const IndexSet& audience) {
+  std::array<double, kFewestReaders> lowest;
+  lowest.fill(std::numeric_limits<double>::infinity());
+  ForEach(audience, [&](size_t reader) {
+    const double rank = RankOf(worker, record.readers[reader].client);
+    if (rank >= lowest.back()) return;
+    lowest.back() = rank;
+    std::ranges::sort(lowest);
+  });
+  return lowest.back();
+}
 
 }  // namespace
 
@@ -188,7 +179,69 @@ IndexSet ChooseAudience(const protocol::IterationRecord& record, WorkerId worker
 
 MoreReaders ReadersToAdd(const protocol::IterationRecord& record,
                          const protocol::IterationContext& context, const LinkRule& rule) {
-  return Shares(record, context, rule).Find();
+  AudienceCounts counts;
+  counts.Update(record, context, {});
+  return ReadersToAdd(record, counts, rule);
+}
+
+MoreReaders ReadersToAdd(const protocol::IterationRecord& record, const AudienceCounts& counts,
+                         const LinkRule& rule) {
+  return Shares(record, counts, rule).Find();
+}
+
+int64_t AudienceCounts::Tally::Of(size_t reader) const {
+  return serve_all + (reader < served.size() ? served[reader] : 0);
+}
+
+void AudienceCounts::Tally::Add(const std::optional<IndexSet>& audience, int64_t more) {
+  counted += more;
+  if (!audience) {
+    serve_all += more;
+    return;
+  }
+  served.resize(std::max(served.size(), static_cast<size_t>(audience->end())));
+  ForEach(*audience, [&](size_t reader) { served[reader] += more; });
+}
+
+void AudienceCounts::Update(const protocol::IterationRecord& record,
+                            const protocol::IterationContext& context,
+                            absl::Span<const PartitionId> changed) {
+  const std::vector<PartitionId> waiting = protocol::Assignable(record, context);
+  const auto count = [&](PartitionId id) {
+    Count(record, context, id, std::ranges::binary_search(waiting, id));
+  };
+  for (const PartitionId id : changed)
+    if (id.value() <= partitions_.size()) count(id);
+  for (const PartitionId id : std::vector(collecting_.begin(), collecting_.end())) count(id);
+  for (size_t p = partitions_.size(); p < record.partitions.size(); ++p) {
+    partitions_.emplace_back();
+    assigned_.emplace_back();
+    count(PartitionId(p + 1));
+  }
+}
+
+// A partition that waits for answers counts for the readers that it had. One that waits for a
+// worker may do so for long, and counts for none.
+void AudienceCounts::Count(const protocol::IterationRecord& record,
+                           const protocol::IterationContext& context, PartitionId id,
+                           bool waits_for_worker) {
+  const protocol::PartitionRecord& partition = record.partition(id);
+  const size_t p = id.value() - 1;
+  const bool counts = !waits_for_worker && (partition.audience || !partition.collecting());
+  const Counted now{counts, context.partitions[p].ended.has_value(), partition.audience};
+  Counted& before = partitions_[p];
+  if (before.counts) tallies_[before.ended].Add(before.audience, -1);
+  if (now.counts) tallies_[now.ended].Add(now.audience, 1);
+  before = now;
+  assigned_[p] = Assigned();
+  if (partition.collecting()) {
+    collecting_.insert(id);
+    return;
+  }
+  collecting_.erase(id);
+  if (!partition.audience) return;
+  assigned_[p] = {partition.worker, HighestRank(record, partition.worker, *partition.audience),
+                  now.ended};
 }
 
 std::string DescribeLinks(const protocol::IterationRecord& record, size_t reader,

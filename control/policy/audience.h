@@ -20,10 +20,15 @@
 // visitation kAtLeastOnce, and where readers read local workers only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "absl/types/span.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/index_set.h"
 #include "control/state/state.h"
@@ -81,6 +86,59 @@ struct MoreReaders {
 // of them: a client that no worker serves would give up while others hold elements.
 MoreReaders ReadersToAdd(const protocol::IterationRecord& record,
                          const protocol::IterationContext& context, const LinkRule& rule);
+
+// Counts the partitions that serve each reader, and is brought up to date at the cost of what has
+// changed. A value without locks.
+class AudienceCounts {
+ public:
+  // The partitions that have not ended, or those that have. Excludes those that wait for a worker.
+  struct Tally {
+    int64_t counted = 0;          // the number of partitions
+    int64_t serve_all = 0;        // that serve all readers
+    std::vector<int64_t> served;  // by the position of a reader: further partitions; missing: 0
+    int64_t Of(size_t reader) const;
+    void Add(const std::optional<IndexSet>& audience, int64_t more);
+  };
+  // An assigned partition that does not serve all readers; for others, the worker is none.
+  struct Assigned {
+    WorkerId worker;
+    double highest_rank = 0;  // up to this rank, a reader is among the kFewestReaders of its worker
+    bool ended = false;
+    friend bool operator==(const Assigned&, const Assigned&) = default;
+  };
+
+  // `changed`: the partitions that were raised, were assigned, got readers or have ended since the
+  // last call. Finds opened partitions, and those that wait for answers, by itself.
+  void Update(const protocol::IterationRecord& record, const protocol::IterationContext& context,
+              absl::Span<const PartitionId> changed);
+
+  const Tally& Of(bool ended) const { return tallies_[ended]; }
+  const std::vector<Assigned>& assigned() const { return assigned_; }  // [0] is partition 1
+
+  // Compares what is counted.
+  friend bool operator==(const AudienceCounts& a, const AudienceCounts& b) {
+    return a.partitions_ == b.partitions_ && a.assigned_ == b.assigned_ &&
+           a.collecting_ == b.collecting_;
+  }
+
+ private:
+  struct Counted {
+    bool counts = false;
+    bool ended = false;
+    std::optional<IndexSet> audience;
+    friend bool operator==(const Counted&, const Counted&) = default;
+  };
+  void Count(const protocol::IterationRecord& record, const protocol::IterationContext& context,
+             PartitionId id, bool waits_for_worker);
+
+  std::array<Tally, 2> tallies_;     // [1]: of partitions that have ended
+  std::vector<Counted> partitions_;  // as they were counted
+  std::vector<Assigned> assigned_;
+  std::set<PartitionId> collecting_;
+};
+// As above. `counts`: of the record, up to date.
+MoreReaders ReadersToAdd(const protocol::IterationRecord& record, const AudienceCounts& counts,
+                         const LinkRule& rule);
 
 // Says how many of the workers with partitions the reader reads, and why: "all 12", or "66 of 1000
 // (max_links 64)".

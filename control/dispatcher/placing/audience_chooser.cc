@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <variant>
+#include <vector>
 
 #include "control/protocol/invariant.h"
 
@@ -44,18 +46,51 @@ bool AudienceChooser::AllHaveEnough(const Looked& last, const protocol::Iteratio
 void AudienceChooser::Extend(const IterationState& iteration, protocol::IterationContext& context,
                              const LinkRule& rule, Apply apply) {
   const protocol::IterationRecord& record = iteration.record;
-  const auto last = looked_.find(iteration.id);
-  const bool enough = last != looked_.end() && AllHaveEnough(last->second, context, rule);
-  if (enough && (check_kept_ == nullptr || !check_kept_())) return;
-  const MoreReaders more = ReadersToAdd(record, context, rule);
+  const auto [looked, is_first] = looked_.try_emplace(iteration.id);
+  Looked& before = looked->second;
+  const bool enough = !is_first && AllHaveEnough(before, context, rule);
+  const bool checks = check_kept_ != nullptr && check_kept_();
+  if (enough && !checks) return;
+  const std::vector<PartitionId> changed(before.changed.begin(), before.changed.end());
+  before.changed.clear();
+  before.counts.Update(record, context, changed);
+  if (checks) {
+    AudienceCounts computed;
+    computed.Update(record, context, {});
+    PENSTOCK_INVARIANT(before.counts == computed);
+  }
+  const MoreReaders more = ReadersToAdd(record, before.counts, rule);
   PENSTOCK_INVARIANT(!enough || more.of.empty());
   if (enough) return;
   ++looks_;
   for (const auto& [partition, readers] : more.of)
     apply(protocol::ExtendAudience(record, context, partition, readers));
-  looked_[iteration.id] = {context.reader_changes, ReadingPositions(record).size(), rule,
-                           more.counted,
-                           context.placing_changes + static_cast<uint64_t>(more.spare)};
+  Looked& last = looked_[iteration.id];  // applying may have made the iteration end
+  last.reader_changes = context.reader_changes;
+  last.readers = ReadingPositions(record).size();
+  last.rule = rule;
+  last.counted = more.counted;
+  last.until = context.placing_changes + static_cast<uint64_t>(more.spare);
+}
+
+void AudienceChooser::NoteChange(IterationId iteration, const protocol::IterationChange& change) {
+  const auto looked = looked_.find(iteration);
+  if (looked == looked_.end()) return;
+  Looked& its = looked->second;
+  if (const auto* raised = std::get_if<protocol::PlacementRaised>(&change)) {
+    its.changed.insert(raised->partition);
+  } else if (const auto* assigned = std::get_if<protocol::PartitionAssigned>(&change)) {
+    its.changed.insert(assigned->partition);
+  } else if (const auto* extended = std::get_if<protocol::AudienceExtended>(&change)) {
+    its.changed.insert(extended->partition);
+  } else if (std::holds_alternative<protocol::IterationClosed>(change)) {
+    its.counts = AudienceCounts();  // no partition has a worker any more
+  }
+}
+
+void AudienceChooser::NoteEnded(const PartitionKey& partition) {
+  const auto looked = looked_.find(partition.iteration);
+  if (looked != looked_.end()) looked->second.changed.insert(partition.partition);
 }
 
 }  // namespace penstock::control

@@ -13,9 +13,11 @@
 #include <map>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "control/policy/audience.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
+#include "control/protocol/message_parts.h"
 #include "control/state/state.h"
 
 namespace penstock::control {
@@ -40,6 +42,9 @@ class AudienceChooser {
   // closed.
   void Extend(const IterationState& iteration, protocol::IterationContext& context,
               const LinkRule& rule, Apply apply);
+  // REQUIRES: they are called after each change of the record, and after a partition has ended.
+  void NoteChange(IterationId iteration, const protocol::IterationChange& change);
+  void NoteEnded(const PartitionKey& partition);
   void Forget(IterationId iteration) { looked_.erase(iteration); }
   // How often Extend() has looked at the partitions.
   int64_t looks() const { return looks_; }
@@ -52,6 +57,8 @@ class AudienceChooser {
     LinkRule rule;
     int64_t counted = 0;  // as in MoreReaders
     uint64_t until = 0;   // IterationContext::placing_changes until which no reader needs more
+    AudienceCounts counts;
+    absl::flat_hash_set<PartitionId> changed;  // since they were counted
   };
   // Returns whether no reader needs more, by what Extend() saw.
   static bool AllHaveEnough(const Looked& last, const protocol::IterationContext& context,

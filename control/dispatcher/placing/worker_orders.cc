@@ -43,7 +43,7 @@ const WorkerOrder* WorkerOrders::Of(const IterationState& iteration,
 
 void WorkerOrders::NoteEnded(IterationId iteration, WorkerId worker) {
   const auto kept = kept_.find(iteration);
-  if (kept != kept_.end()) kept->second.ended.push_back(worker);
+  if (kept != kept_.end()) kept->second.ended.insert(worker);
 }
 
 void WorkerOrders::Put(WorkerOrder& order, const PartitionCounts& counts, WorkerId worker) const {

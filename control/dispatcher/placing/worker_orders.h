@@ -7,8 +7,8 @@
 #include <functional>
 #include <map>
 #include <utility>
-#include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "control/dispatcher/placing/usable_workers.h"
 #include "control/policy/worker_order.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
@@ -39,9 +39,9 @@ class WorkerOrders {
 
   struct Kept {
     WorkerOrder order;
-    uint64_t usable_seen = 0;     // changes of the usable workers
-    uint64_t placed_seen = 0;     // changes of State::placed
-    std::vector<WorkerId> ended;  // workers with partitions that have ended since
+    uint64_t usable_seen = 0;             // changes of the usable workers
+    uint64_t placed_seen = 0;             // changes of State::placed
+    absl::flat_hash_set<WorkerId> ended;  // workers with partitions that have ended since
     bool is_made = false;
   };
   // Puts the worker at its place in the order, or removes it if it is not usable.

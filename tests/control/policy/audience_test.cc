@@ -2,7 +2,10 @@
 #include "control/policy/audience.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <random>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -19,6 +22,14 @@ using ::testing::IsEmpty;
 using ::testing::Le;
 
 using AudienceTest = AudienceFixture;
+
+// Returns the positions of the bits that are set.
+IndexSet Positions(uint64_t bits) {
+  IndexSet positions;
+  for (Index i = 0; i < 64; ++i)
+    if ((bits >> i & 1) != 0) positions.Add(i);
+  return positions;
+}
 
 TEST_F(AudienceTest, EachReaderReadsAllOfAFewWorkers) {
   for (uint64_t client = 1; client <= 3; ++client) Join(client);
@@ -147,6 +158,54 @@ TEST_F(AudienceTest, AReaderThatJoinsAfterAllHaveEndedReadsSome) {
   const MoreReaders more = Extend(kRule);
   EXPECT_THAT(more.of, IsEmpty());
   EXPECT_EQ(more.spare, 0) << "a partition that is placed again is the only one that counts";
+}
+
+// Counts that are kept up to date equal those that are made anew, and add the same readers.
+TEST_F(AudienceTest, CountsFollowChanges) {
+  constexpr LinkRule kRule{.workers = 30, .max_links = 6};
+  std::mt19937_64 random(1);
+  for (uint64_t client = 1; client <= 12; ++client) Join(client);
+  Open(20);
+  AudienceCounts counts;
+  std::vector<PartitionId> changed;
+  int added = 0;
+  for (int step = 0; step < 3000; ++step) {
+    const PartitionId id(1 + random() % 30);
+    if (id.value() > record_.partitions.size()) {
+      Open(record_.partitions.size() + 1);
+    } else if (const p::PartitionRecord& its = record_.partition(id); its.collecting()) {
+      const WorkerId worker(101 + random() % 30);
+      std::optional<IndexSet> audience;
+      if (random() % 8 > 0) audience = Positions(random() % 4096);
+      Alter(p::PartitionAssigned{id, its.placement, worker, audience});
+    } else if (random() % 2 == 0) {
+      context_.partitions[id.value() - 1].ended = 10;
+    } else if (its.audience && random() % 2 == 0) {
+      Alter(p::AudienceExtended{id, Positions(random() % 4096)});
+    } else {
+      context_.partitions[id.value() - 1].ended.reset();
+      const Placement next(its.placement.value() + 1);
+      Alter(p::PlacementRaised{id, next});
+      const bool answered = random() % 2 == 0;
+      for (auto& reader : context_.partitions[id.value() - 1].readers)
+        if (answered) reader.at = next;
+    }
+    changed.push_back(id);
+    if (random() % 100 == 0) Join(record_.readers.size() + 1);
+    if (random() % 3 > 0) continue;
+    counts.Update(record_, context_, changed);
+    changed.clear();
+    AudienceCounts computed;
+    computed.Update(record_, context_, {});
+    ASSERT_TRUE(counts == computed) << "step " << step;
+    const MoreReaders more = ReadersToAdd(record_, counts, kRule);
+    const MoreReaders expected = ReadersToAdd(record_, context_, kRule);
+    ASSERT_EQ(more.of, expected.of) << "step " << step;
+    ASSERT_EQ(more.counted, expected.counted);
+    ASSERT_EQ(more.spare, expected.spare);
+    added += more.of.empty() ? 0 : 1;
+  }
+  EXPECT_GT(added, 10);
 }
 
 // So that the dispatcher need not look at each change.

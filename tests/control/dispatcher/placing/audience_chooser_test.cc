@@ -25,8 +25,14 @@ class AudienceChooserTest : public AudienceFixture {
       for (const protocol::IterationChange& change : decision.changes) {
         Alter(change);
         protocol::Apply(iteration_.record, change);
+        chooser_.NoteChange(iteration_.id, change);
       }
     });
+  }
+  void End(size_t partition) {
+    context_.partitions[partition].ended = 10;
+    ++context_.placing_changes;
+    chooser_.NoteEnded({iteration_.id, PartitionId(partition + 1)});
   }
   // How often it has looked since the last call.
   int64_t Looks() { return chooser_.looks() - std::exchange(looks_, chooser_.looks()); }
@@ -43,8 +49,7 @@ TEST_F(AudienceChooserTest, LooksOnlyIfAReaderMayNeedMore) {
   for (int64_t more = 1; more <= 100; ++more)
     Extend({.workers = kRule.workers + more, .max_links = kRule.max_links});
   EXPECT_EQ(Looks(), 0) << "the share is smaller";
-  context_.partitions[0].ended = 10;
-  ++context_.placing_changes;
+  End(0);
   Extend(kRule);
   EXPECT_EQ(Looks(), 0) << "one partition less is enough";
   Join(41);
@@ -70,8 +75,7 @@ TEST_F(AudienceChooserTest, LooksIfTheShareIsMuchLarger) {
 TEST_F(AudienceChooserTest, LooksAgainWhenManyPartitionsHaveEnded) {
   int64_t looks = 0;
   for (size_t n = 0; n < 299; ++n) {
-    context_.partitions[n].ended = 10;
-    ++context_.placing_changes;
+    End(n);
     Extend(kRule);
     looks += Looks();
   }
