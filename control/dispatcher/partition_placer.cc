@@ -103,13 +103,13 @@ void PartitionPlacer::Place(Transaction& txn, const IterationState& iteration, i
     const PartitionKey key{id, partition};
     const auto failed = failures_.find(key);
     WorkerId worker = ReservedFor(key);
-    if (!worker && failed == failures_.end()) {
-      worker = candidates.Choose(partition);
+    if (!worker && !RunsAlone(key)) {
+      worker = candidates.Choose(
+          partition, failed == failures_.end() ? absl::Span<const WorkerId>() : failed->second.on);
     } else if (!worker) {
-      const std::vector<UsableWorker> among = WorkersToTry(key, candidates.list());
-      worker =
-          ChooseWorker(state_, iteration, candidates.counts(), partition, among, failed->second.on);
-      if (worker && RunsAlone(key)) trials_[worker] = {key, options_.now()};
+      worker = ChooseWorker(state_, iteration, candidates.counts(), partition,
+                            WorkersToTry(candidates.list()), failed->second.on);
+      if (worker) trials_[worker] = {key, options_.now()};
     }
     if (!worker ||
         !AudienceChooser::Assign(iteration.record, context, partition, worker, rule, apply))
@@ -326,10 +326,16 @@ void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration)
   if (failures_.empty()) return;
   const JobTerms& terms = state_.jobs.at(iteration.job).terms;
   if (iteration.division.count > 0 && terms.target_workers == TargetWorkers::kLocal) return;
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p) {
-    const PartitionKey key{iteration.id, PartitionId(p + 1)};
-    if (!iteration.record.partitions[p].collecting() || !RunsAlone(key) || ReservedFor(key))
+  std::vector<PartitionKey> failed;
+  for (auto i = failures_.lower_bound({iteration.id, PartitionId()});
+       i != failures_.end() && i->first.iteration == iteration.id; ++i) {
+    failed.push_back(i->first);
+  }
+  for (const PartitionKey& key : failed) {
+    if (!iteration.record.partition(key.partition).collecting() || !RunsAlone(key) ||
+        ReservedFor(key)) {
       continue;
+    }
     const std::vector<UsableWorker> usable = UsableFor(iteration);
     if (usable.size() < 2) return;  // the other partitions need a worker too
     const PartitionCounts counts(state_, iteration, txn.GetContext(iteration.id));
@@ -339,7 +345,7 @@ void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration)
     alone_[worker] = key;
     ++trouble_changes_;
     txn.Log("runs_alone", {{"iteration", absl::StrCat(iteration.id.value())},
-                           {"partition", absl::StrCat(p + 1)},
+                           {"partition", absl::StrCat(key.partition.value())},
                            {"worker", absl::StrCat(absl::Hex(worker.value()))}});
     for (const auto& [id, other] : state_.iterations) {
       if (state_.GoesOn(other) && !other.record.closed) RelieveAllOn(txn, other, worker, key);
@@ -371,9 +377,9 @@ bool PartitionPlacer::IsTrying(WorkerId worker) const {
 }
 
 std::vector<UsableWorker> PartitionPlacer::WorkersToTry(
-    const PartitionKey& key, absl::Span<const UsableWorker> usable) const {
+    absl::Span<const UsableWorker> usable) const {
   std::vector<UsableWorker> among(usable.begin(), usable.end());
-  if (RunsAlone(key)) std::erase_if(among, [&](const auto& its) { return IsTrying(its.id); });
+  std::erase_if(among, [&](const auto& its) { return IsTrying(its.id); });
   return among;
 }
 

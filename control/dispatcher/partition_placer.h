@@ -135,11 +135,10 @@ class PartitionPlacer {
   // all other partitions off that worker.
   void Reserve(Transaction& txn, const IterationState& iteration);
   // IsTrying: whether a partition that should run alone was placed on the worker beside other
-  // partitions less than kTrial ago. WorkersToTry: the workers of `usable` on which a failed
-  // partition may be placed beside other partitions.
+  // partitions less than kTrial ago. WorkersToTry: the workers of `usable` on which such a
+  // partition may be placed.
   bool IsTrying(WorkerId worker) const;
-  std::vector<UsableWorker> WorkersToTry(const PartitionKey& key,
-                                         absl::Span<const UsableWorker> usable) const;
+  std::vector<UsableWorker> WorkersToTry(absl::Span<const UsableWorker> usable) const;
 
   const SharedState& shared_;
   const CoreOptions& options_ = shared_.options;

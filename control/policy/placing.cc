@@ -218,9 +218,12 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
   return chosen;
 }
 
-WorkerId ChooseWorker(const State& state, const IterationState& iteration,
-                      const WorkerOrder& order) {
-  if (order.empty() || !SomebodyHasRoom(state, iteration, order)) return WorkerId();
+WorkerId ChooseWorker(const State& state, const IterationState& iteration, const WorkerOrder& order,
+                      absl::Span<const WorkerId> avoid) {
+  if (order.empty()) return WorkerId();
+  if (avoid.empty() && !SomebodyHasRoom(state, iteration, order)) return WorkerId();
+  for (const auto& [with_one_more, of_all, worker] : order.places())
+    if (std::ranges::find(avoid, worker) == avoid.end()) return worker;
   return std::get<WorkerId>(*order.places().begin());
 }
 

@@ -92,8 +92,8 @@ WorkerId ChooseWorker(const State& state, const IterationState& iteration,
                       const PartitionCounts& counts, PartitionId partition,
                       absl::Span<const UsableWorker> usable, absl::Span<const WorkerId> avoid = {});
 // REQUIRES: the iteration's partitions are not shards.
-WorkerId ChooseWorker(const State& state, const IterationState& iteration,
-                      const WorkerOrder& order);
+WorkerId ChooseWorker(const State& state, const IterationState& iteration, const WorkerOrder& order,
+                      absl::Span<const WorkerId> avoid = {});
 
 // Returns whether a partition has no worker. REQUIRES: the iteration is neither failed nor
 // cancelled.

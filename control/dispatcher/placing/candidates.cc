@@ -15,12 +15,12 @@ bool Candidates::SomebodyHasRoom() const {
   return control::SomebodyHasRoom(state_, iteration_, counts_, list());
 }
 
-WorkerId Candidates::Choose(PartitionId partition) const {
+WorkerId Candidates::Choose(PartitionId partition, absl::Span<const WorkerId> avoid) const {
   const WorkerOrder* order = Order();
-  if (order == nullptr) return ChooseWorker(state_, iteration_, counts_, partition, list());
-  const WorkerId chosen = ChooseWorker(state_, iteration_, *order);
+  if (order == nullptr) return ChooseWorker(state_, iteration_, counts_, partition, list(), avoid);
+  const WorkerId chosen = ChooseWorker(state_, iteration_, *order, avoid);
   PENSTOCK_INVARIANT(!orders_.checks_kept() ||
-                     chosen == ChooseWorker(state_, iteration_, counts_, partition, list()));
+                     chosen == ChooseWorker(state_, iteration_, counts_, partition, list(), avoid));
   return chosen;
 }
 

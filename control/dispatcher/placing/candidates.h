@@ -34,7 +34,7 @@ class Candidates {
   Capacity capacity() const { return some_ ? CapacityOf(*some_) : usable_.capacity(); }
   // These return what the functions of similar names in control/policy/placing.h return.
   bool SomebodyHasRoom() const;
-  WorkerId Choose(PartitionId partition) const;
+  WorkerId Choose(PartitionId partition, absl::Span<const WorkerId> avoid) const;
   std::vector<PartitionId> ToRelieve() const;
   // Call it after a partition was placed on the worker.
   void CountAgain(WorkerId worker) { counts_.CountAgain(worker); }

@@ -120,6 +120,12 @@ TEST_F(RandomPlacing, AnOrderChoosesTheSameWorker) {
               SomebodyHasRoom(state_, iteration(), counts, usable_))
         << "round " << round;
     chosen += worker ? 1 : 0;
+    std::vector<WorkerId> avoid;
+    for (uint64_t id = 1; id <= 6; ++id)
+      if (random_() % 2 == 0) avoid.push_back(WorkerId(id));
+    ASSERT_EQ(ChooseWorker(state_, iteration(), order, avoid),
+              ChooseWorker(state_, iteration(), counts, PartitionId(1), usable_, avoid))
+        << "round " << round;
   }
   EXPECT_GT(chosen, 1000);
   EXPECT_LT(chosen, 2000);
