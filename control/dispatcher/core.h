@@ -73,8 +73,7 @@ class Core {
                   const Caller& caller = {});
   void CancelJob(const std::string& name_or_id, DoneEmpty done, const Caller& caller = {});
   void RemoveJob(const std::string& name_or_id, DoneEmpty done, const Caller& caller = {});
-  // Lists the jobs and datasets on which the caller may act. The numbers of a service with
-  // thousands of partitions or workers may be 200 ms old.
+  // Lists the jobs and datasets on which the caller may act.
   void GetStatus(const StatusRequest& request, Done<DispatcherStatus> done,
                  const Caller& caller = {});
   void GetStatus(Done<DispatcherStatus> done) { GetStatus({}, std::move(done)); }
@@ -111,15 +110,15 @@ class Core {
 
  private:
   friend class Transaction;
-  // Makes statuses (core_status.cc). Counts elements for one or two milliseconds at a time under
-  // the lock, and then holds it once for the summary.
+  // Makes statuses (core_status.cc). Counts elements for about a millisecond at a time under the
+  // lock, if readers may have lost some, and then holds it once for the items of the page.
   class StatusMaker {
    public:
     explicit StatusMaker(Core& core) : core_(core) {}
     absl::StatusOr<DispatcherStatus> Make(const StatusRequest& request, const Caller& caller);
 
    private:
-    std::shared_ptr<const StatusSummary> Summary();
+    void CountElements();
     Core& core_;
   };
 
@@ -148,7 +147,7 @@ class Core {
   JobRegistry jobs_ GUARDED_BY(mu_);
   SessionManager sessions_ GUARDED_BY(mu_);
   WorkerManager workers_ GUARDED_BY(mu_);
-  std::shared_ptr<const StatusSummary> summary_ GUARDED_BY(mu_);  // the last one; null: none
+  IterationSummaries summaries_ GUARDED_BY(mu_);
 
   // The open transactions, including transactions that wait for mu_. While a transaction is open,
   // received messages may still be unread.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports the status of a dispatcher, for people. The lock is held for a summary of all partitions,
-// which several callers share, and for the items of one page.
+// Reports the status of a dispatcher, for people. The lock is held for the items of one page.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -22,16 +21,11 @@ namespace penstock::control {
 namespace {
 
 // While partitions are counted, the lock is held for at most this many sets and intervals at a
-// time, which takes one or two milliseconds, and then released for a pause. Partitions that are not
+// time, which takes about a millisecond, and then released for a pause. Partitions that are not
 // counted after kMostSlices times are shown as they were last counted.
-constexpr int64_t kRoomOfSlice = 50'000;
-constexpr int kMostSlices = 1'000;
+constexpr int64_t kRoomOfSlice = 25'000;
+constexpr int kMostSlices = 2'000;
 constexpr absl::Duration kPause = absl::Microseconds(100);
-
-// A summary of at least this many partitions, workers and sessions serves several callers for
-// kSharedFor. A smaller one takes less than half a millisecond to make.
-constexpr int64_t kSharedFrom = 5'000;
-constexpr absl::Duration kSharedFor = absl::Milliseconds(200);
 
 // Counts partitions that are stale. Returns whether all are counted.
 bool CountSome(SharedState& shared) {
@@ -60,40 +54,34 @@ std::vector<PeerRelease> CountPeers(const SharedState& shared) {
   return peers;
 }
 
+bool Asks(const StatusRequest& request, StatusPart part) {
+  return request.parts.empty() || std::ranges::find(request.parts, part) != request.parts.end();
+}
+
+// Returns whether the page may have iterations.
+bool ListsJobs(const StatusRequest& request) {
+  return Asks(request, StatusPart::kJobs) || Asks(request, StatusPart::kPartitions);
+}
+
 // Returns whether the request asks for the peers, and the caller may know of all clients.
 bool AsksForPeers(const StatusRequest& request, const Caller& caller) {
-  return request.page_token.empty() &&
-         (request.parts.empty() ||
-          std::ranges::find(request.parts, StatusPart::kWorkers) != request.parts.end()) &&
+  return request.page_token.empty() && Asks(request, StatusPart::kWorkers) &&
          (!caller.has_value() || caller->role == Role::kOperator);
 }
 
 }  // namespace
 
-std::shared_ptr<const StatusSummary> Core::StatusMaker::Summary() {
+void Core::StatusMaker::CountElements() {
   MutexLock lock(core_.mu_);
-  SharedState& shared = core_.shared_;
-  const auto is_recent = [&]() REQUIRES(core_.mu_) {
-    return core_.summary_ != nullptr && core_.summary_->objects >= kSharedFrom &&
-           core_.options_.now() - core_.summary_->made < kSharedFor;
-  };
-  if (is_recent()) return core_.summary_;
-  const State& state = shared.state;
-  shared.counts.ForgetUnless([&](IterationId id) { return state.FindIteration(id) != nullptr; });
+  core_.summaries_.ForgetOld(core_.shared_.state);
   Condition others;  // nobody notifies it
-  for (int slice = 1; !CountSome(shared) && slice < kMostSlices; ++slice) {
+  for (int slice = 1; !CountSome(core_.shared_) && slice < kMostSlices; ++slice)
     others.WaitFor(lock, kPause, [] { return false; });
-    if (is_recent()) return core_.summary_;
-  }
-  core_.summary_ = std::make_shared<const StatusSummary>(
-      Summarise(shared.state, shared.contexts, shared.counts,
-                static_cast<int64_t>(shared.sessions.size()), core_.options_.now()));
-  return core_.summary_;
 }
 
 absl::StatusOr<DispatcherStatus> Core::StatusMaker::Make(const StatusRequest& request,
                                                          const Caller& caller) {
-  const std::shared_ptr<const StatusSummary> summary = Summary();
+  if (ListsJobs(request)) CountElements();
   DispatcherStatus status;
   std::vector<TextSource> texts;
   {
@@ -107,10 +95,10 @@ absl::StatusOr<DispatcherStatus> Core::StatusMaker::Make(const StatusRequest& re
     status.wanted_workers = core_.scaling_.latest().workers;
     const StatusSources from{core_.shared_,    core_.scaling_,      core_.liveness_, core_.links_,
                              core_.consumers_, core_.placer_,       core_.datasets_, core_.jobs_,
-                             *summary,         core_.options_.now()};
+                             core_.summaries_, core_.options_.now()};
     StatusLister lister(from, request, caller, status);
     RETURN_IF_ERROR(lister.List());
-    texts = lister.texts();
+    texts = lister.TakeTexts();
     if (AsksForPeers(request, caller)) status.peers = CountPeers(core_.shared_);
   }
   WriteTexts(texts, status);

@@ -29,6 +29,7 @@ void IterationEnd::Fail(const absl::Status& reason) {
 void IterationEnd::Forget() {
   ForgetLeases();
   parts_.contexts.erase(iteration_.id);
+  parts_.txn.counts().Forget(iteration_.id);
   parts_.txn.membership().Forget(iteration_.id);
   parts_.links.Forget(iteration_.id);
   parts_.placer.Forget(iteration_.id);

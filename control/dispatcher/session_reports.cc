@@ -48,7 +48,6 @@ void SessionManager::OnReports(Transaction& txn, const ClientPeer& peer,
   if (complete) {
     add(protocol::OnReportsComplete(iteration.record, txn.GetContext(iteration.id), peer.client,
                                     peer.incarnation));
-    txn.counts().ReportsComplete(iteration.id);
   }
   txn.Settle(iteration.id, std::move(decision));
 }

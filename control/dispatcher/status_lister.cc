@@ -3,9 +3,9 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -42,7 +42,7 @@ std::string WaitsFor(const IterationStatus& status, const TextSource& from) {
   if (status.readers.empty()) return "a reader";
   if (status.closed) return "";
   if (status.num_partitions == 0) return from.has_workers ? "" : "a worker";
-  return WaitsText(*from.summary, from.room);
+  return WaitsText(*from.summary.waiting, from.room);
 }
 
 // The names of parts in the tokens of pages. Partitions are at the place of their job.
@@ -74,7 +74,7 @@ absl::StatusOr<StatusPlace> ParsePlace(const std::string& token) {
 void WriteTexts(const std::vector<TextSource>& sources, DispatcherStatus& to) {
   for (const TextSource& from : sources) {
     IterationStatus& status = to.jobs[from.job].iterations[from.iteration];
-    status.owed = OwedText(*from.summary);
+    status.owed = OwedText(from.summary);
     if (status.waits_for.empty() && from.goes_on) status.waits_for = WaitsFor(status, from);
   }
 }
@@ -159,16 +159,14 @@ void StatusLister::CountAll() {
 }
 
 void StatusLister::ListWorkers(const StatusPlace& first) {
-  const std::unordered_map<uint64_t, int32_t>& on = from_.summary.partitions_on;
   for (auto i = state_.workers.lower_bound(WorkerId(first.Id(0))); i != state_.workers.end(); ++i) {
     const auto& [id, worker] = *i;
     if (!Take("worker", id.value())) return;
-    const auto partitions = on.find(id.value());
     to_.workers.push_back(
         {.worker = id,
          .address = worker.address,
          .permits = worker.permits,
-         .partitions = partitions == on.end() ? 0 : partitions->second,
+         .partitions = state_.PartitionsOn(id),
          .draining = worker.draining,
          .connected = shared_.workers.count(id) > 0,
          .silent_for = from_.liveness.SilenceOf(id, from_.now),
@@ -303,7 +301,6 @@ void StatusLister::ListIterations(const JobRecord& job, const StatusPlace& first
     const auto& ends = state_.past.at({job.id, past[i]}).ends;
     to.earlier_elements += std::accumulate(ends.begin(), ends.end(), Index{0});
   }
-  const std::string room = RoomFor(job);
   // By repetition, so that an iteration which becomes past between two pages keeps its place.
   std::vector<std::pair<int64_t, const IterationState*>> all;
   for (size_t i = past.size() - shown; i < past.size(); ++i) all.push_back({past[i], nullptr});
@@ -318,7 +315,7 @@ void StatusLister::ListIterations(const JobRecord& job, const StatusPlace& first
     if (iteration == nullptr) {
       ListPast(job, repetition, first);
     } else {
-      ListPresent(job, *iteration, room, first);
+      ListPresent(job, *iteration, first);
     }
     if (!to_.next_page_token.empty()) return;
   }
@@ -362,7 +359,7 @@ void StatusLister::ListPast(const JobRecord& job, int64_t repetition, const Stat
 
 // `room`: what partitions wait for that have no worker although they could be placed.
 static PartitionStatus PartitionStatusOf(const SharedState& shared, const IterationState& iteration,
-                                         PartitionId id, const IterationSummary& summary,
+                                         PartitionId id, const WaitingPartitions& waiting,
                                          const std::string& room) {
   const size_t p = id.value() - 1;
   const protocol::PartitionRecord& partition = iteration.record.partitions[p];
@@ -383,15 +380,18 @@ static PartitionStatus PartitionStatusOf(const SharedState& shared, const Iterat
     status.committed = sets[p].committed.size();
   }
   if (!status.worker && !iteration.record.closed)
-    status.waits_for = summary.IsAssignable(id) ? room : kWaitsForReaders;
+    status.waits_for = waiting.IsAssignable(id) ? room : kWaitsForReaders;
   return status;
 }
 
 void StatusLister::ListPresent(const JobRecord& job, const IterationState& iteration,
-                               const std::string& room, const StatusPlace& first) {
-  static const IterationSummary* const kNew = new IterationSummary;  // newer than the summary
-  const auto found = from_.summary.iterations.find(iteration.id);
-  const IterationSummary& summary = found == from_.summary.iterations.end() ? *kNew : found->second;
+                               const StatusPlace& first) {
+  const auto found = shared_.contexts.find(iteration.id);
+  const protocol::IterationContext* context =
+      found == shared_.contexts.end() ? nullptr : &found->second;
+  IterationSummary summary = from_.summaries.Of(state_, iteration, context, shared_.counts);
+  const std::shared_ptr<const WaitingPartitions> waiting = summary.waiting;
+  const std::string room = waiting->for_room.count > 0 ? RoomFor(job) : "";
   const protocol::IterationRecord& record = iteration.record;
   IterationStatus& to = to_.jobs.back().iterations.emplace_back();
   to.iteration = iteration.id;
@@ -403,30 +403,36 @@ void StatusLister::ListPresent(const JobRecord& job, const IterationState& itera
       to.readers.push_back({reader.client, reader.incarnation});
   }
   to.num_partitions = static_cast<int64_t>(record.partitions.size());
-  to.received = summary.received;
-  to.committed = summary.committed;
-  if (!to.closed) {
-    const auto context = shared_.contexts.find(iteration.id);
-    to.waits_for = WaitsFor(from_.consumers.Lost(iteration.id, from_.now),
-                            context == shared_.contexts.end() ? nullptr : &context->second);
-  }
+  to.received = summary.elements.received;
+  to.committed = summary.elements.committed;
+  if (!to.closed) to.waits_for = WaitsFor(from_.consumers.Lost(iteration.id, from_.now), context);
   texts_.push_back({.job = to_.jobs.size() - 1,
                     .iteration = to_.jobs.back().iterations.size() - 1,
-                    .summary = &summary,
+                    .summary = std::move(summary),
                     .goes_on = state_.GoesOn(iteration),
                     .has_workers = !shared_.workers.empty(),
                     .room = room});
   ListPartitions(job, to, first, [&](PartitionId partition) {
-    return PartitionStatusOf(shared_, iteration, partition, summary, room);
+    return PartitionStatusOf(shared_, iteration, partition, *waiting, room);
   });
+}
+
+int64_t StatusLister::PermitsOfAll() const {
+  if (!permits_.has_value()) {
+    permits_ = 0;
+    for (const auto& [id, worker] : state_.workers) *permits_ += std::max(worker.permits, 1);
+  }
+  return *permits_;
 }
 
 std::string StatusLister::SlowedBy(const JobRecord& job) const {
   const JobQuota& quota = job.terms.quota;
+  if (quota.max_permits == 0 && quota.max_bytes_in_flight == 0) return "";
   std::vector<std::string> bounds;
-  const int64_t permits = job.terms.mode == ShardingPolicy::kOff
+  const int64_t permits = quota.max_permits == 0 ? 0
+                          : job.terms.mode == ShardingPolicy::kOff
                               ? static_cast<int64_t>(shared_.workers.size())
-                              : from_.summary.permits;
+                              : PermitsOfAll();
   bool bytes = false, partitions = false;
   for (IterationId of : state_.IterationsOf(job.id)) {
     const IterationState& iteration = state_.iterations.at(of);

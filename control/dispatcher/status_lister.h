@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/dispatcher/consumer_monitor.h"
@@ -21,11 +23,11 @@
 
 namespace penstock::control {
 
-// The data for the texts of one iteration. Valid as long as the summary.
+// The data for the texts of one iteration.
 struct TextSource {
   size_t job = 0;        // where it is listed
   size_t iteration = 0;  // in the job
-  const IterationSummary* summary = nullptr;
+  IterationSummary summary;
   bool goes_on = false;
   bool has_workers = false;
   std::string room;  // what its partitions wait for that could be placed
@@ -57,7 +59,7 @@ struct StatusSources {
   const PartitionPlacer& placer;
   const DatasetRegistry& datasets;
   const JobRegistry& jobs;
-  const StatusSummary& summary;
+  IterationSummaries& summaries;
   absl::Time now;
 };
 
@@ -68,8 +70,7 @@ class StatusLister {
                DispatcherStatus& to);
   // InvalidArgument for a page_token that no answer contained.
   absl::Status List();
-  // Valid as long as the summary.
-  const std::vector<TextSource>& texts() const { return texts_; }
+  std::vector<TextSource> TakeTexts() { return std::move(texts_); }
 
  private:
   bool Asks(StatusPart part) const;
@@ -99,14 +100,14 @@ class StatusLister {
   // is no room for all partitions, the token of the next page is set.
   void ListIterations(const JobRecord& job, const StatusPlace& first);
   void ListPast(const JobRecord& job, int64_t repetition, const StatusPlace& first);
-  void ListPresent(const JobRecord& job, const IterationState& iteration, const std::string& room,
-                   const StatusPlace& first);
+  void ListPresent(const JobRecord& job, const IterationState& iteration, const StatusPlace& first);
   // Lists the partitions as `status_of(p)`.
   template <class StatusOf>
   void ListPartitions(const JobRecord& job, IterationStatus& to, const StatusPlace& first,
                       const StatusOf& status_of);
   // Returns the quota that holds the job back, as text; empty if there is none.
   std::string SlowedBy(const JobRecord& job) const;
+  int64_t PermitsOfAll() const;  // of all workers
 
   const StatusSources& from_;
   const SharedState& shared_ = from_.shared;
@@ -117,6 +118,7 @@ class StatusLister {
   JobId job_;         // the number that is asked for
   int64_t room_ = 0;  // on the page
   std::vector<TextSource> texts_;
+  mutable std::optional<int64_t> permits_;  // PermitsOfAll(), once it was needed
 };
 
 }  // namespace penstock::control

@@ -200,9 +200,6 @@ void Transaction::Apply(Change change) {
     shared_.counts.Changed(altered->iteration,
                            shared_.state.iterations.at(altered->iteration).record, altered->change);
     core_.placer_.NoteChange(altered->iteration, altered->change);
-  } else if (std::holds_alternative<IterationFailed>(applied) ||
-             std::holds_alternative<IterationRetired>(applied)) {
-    shared_.counts.Forget(IterationOf(applied));
   }
   CountWhatEnded(core_.placer_.room(), shared_.state, applied);
 }
@@ -211,11 +208,11 @@ protocol::IterationContext& Transaction::GetContext(IterationId iteration) {
   at_work_ = iteration;
   auto found = shared_.contexts.find(iteration);
   if (found == shared_.contexts.end()) {
+    const protocol::IterationRecord& record = shared_.state.iterations.at(iteration).record;
     found = shared_.contexts
-                .emplace(iteration,
-                         protocol::MakeIterationContext(
-                             shared_.state.iterations.at(iteration).record, shared_.options.broken))
+                .emplace(iteration, protocol::MakeIterationContext(record, shared_.options.broken))
                 .first;
+    shared_.counts.Begin(iteration, record);
   }
   return found->second;
 }

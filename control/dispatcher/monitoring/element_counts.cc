@@ -15,19 +15,31 @@ int64_t IntervalsOf(const IndexSet& set) {
   return static_cast<int64_t>(set.intervals().size());
 }
 
+// Adds to a set of which `total` has the size.
+void AddTo(IndexSet& set, const IndexSet& added, int64_t& total) {
+  if (added.empty()) return;
+  total -= set.size();
+  set.Add(added);
+  total += set.size();
+}
+
 // Counts the partition over all readers. Returns how many sets and intervals were read.
 int64_t CountAnew(const protocol::IterationRecord& record,
                   const protocol::IterationContext* context, PartitionId partition,
                   ElementCounts::Sets& to) {
-  int64_t read = 1 + static_cast<int64_t>(record.readers.size());
-  for (const protocol::ReaderRecord& reader : record.readers)
-    read += IntervalsOf(protocol::Of(reader.committed, partition));
+  int64_t read = 1;
+  if (HasConsumers(record)) {
+    for (const protocol::ReaderRecord& reader : record.readers)
+      read += 1 + IntervalsOf(protocol::Of(reader.committed, partition));
+  }
   to.committed = protocol::CommittedIndices(record, partition);
   to.received = to.committed;
-  if (context != nullptr) {
+  if (context != nullptr && !record.forgotten) {
     for (const auto& [reader, ack] : context->partitions[partition.value() - 1].acks) {
+      ++read;
+      if (ack.reported.empty()) continue;
       to.received.Add(ack.reported);
-      read += 1 + IntervalsOf(ack.reported);
+      read += IntervalsOf(ack.reported);
     }
   }
   to.stale = false;
@@ -41,6 +53,16 @@ ElementCounts::Iteration* ElementCounts::Find(IterationId iteration) {
   return found == iterations_.end() ? nullptr : &found->second;
 }
 
+ElementCounts::Iteration& ElementCounts::Restart(IterationId iteration,
+                                                 const protocol::IterationRecord& record,
+                                                 bool has_context) {
+  Iteration& of = iterations_[iteration] = {};
+  of.has_context = has_context;
+  of.partitions.resize(record.partitions.size());
+  of.stale = of.partitions.size();
+  return of;
+}
+
 void ElementCounts::MakeStale(Iteration& of, PartitionId partition) {
   if (partition.value() > of.partitions.size()) return;
   if (!std::exchange(of.partitions[partition.value() - 1].stale, true)) ++of.stale;
@@ -51,20 +73,35 @@ void ElementCounts::MakeAllStale(Iteration& of) {
   of.stale = of.partitions.size();
 }
 
+void ElementCounts::Begin(IterationId iteration, const protocol::IterationRecord& record) {
+  Iteration& of = Restart(iteration, record, /*has_context=*/true);
+  if (HasConsumers(record)) return;
+  for (size_t p = 0; p < of.partitions.size(); ++p) {
+    Sets& sets = of.partitions[p];
+    CountAnew(record, /*context=*/nullptr, PartitionId(p + 1), sets);
+    of.totals.received += sets.received.size();
+    of.totals.committed += sets.committed.size();
+  }
+  of.stale = 0;
+}
+
 bool ElementCounts::Count(IterationId iteration, const protocol::IterationRecord& record,
                           const protocol::IterationContext* context, int64_t& room) {
-  Iteration& of = iterations_[iteration];
-  if (std::exchange(of.has_context, context != nullptr) != (context != nullptr)) MakeAllStale(of);
-  of.stale += record.partitions.size() - of.partitions.size();  // partitions are never removed
-  of.partitions.resize(record.partitions.size());
-  while (of.stale > 0 && room > 0) {
-    if (of.next >= of.partitions.size()) of.next = 0;
-    Sets& sets = of.partitions[of.next++];
+  Iteration* of = Find(iteration);
+  if (of == nullptr || of->has_context != (context != nullptr))
+    of = &Restart(iteration, record, context != nullptr);
+  while (of->stale > 0 && room > 0) {
+    if (of->next >= of->partitions.size()) of->next = 0;
+    Sets& sets = of->partitions[of->next++];
     if (!sets.stale) continue;
-    room -= CountAnew(record, context, PartitionId(of.next), sets);
-    --of.stale;
+    of->totals.received -= sets.received.size();
+    of->totals.committed -= sets.committed.size();
+    room -= CountAnew(record, context, PartitionId(of->next), sets);
+    of->totals.received += sets.received.size();
+    of->totals.committed += sets.committed.size();
+    --of->stale;
   }
-  return of.stale == 0;
+  return of->stale == 0;
 }
 
 absl::Span<const ElementCounts::Sets> ElementCounts::Of(IterationId iteration) const {
@@ -73,10 +110,20 @@ absl::Span<const ElementCounts::Sets> ElementCounts::Of(IterationId iteration) c
   return found->second.partitions;
 }
 
+ElementCounts::Totals ElementCounts::TotalsOf(IterationId iteration) const {
+  const auto found = iterations_.find(iteration);
+  return found == iterations_.end() ? Totals() : found->second.totals;
+}
+
 void ElementCounts::Changed(IterationId iteration, const protocol::IterationRecord& record,
                             const protocol::IterationChange& change) {
   Iteration* of = Find(iteration);
   if (of == nullptr) return;
+  if (std::holds_alternative<protocol::PartitionOpened>(change)) {
+    of->partitions.emplace_back().stale = false;  // nobody has elements of it
+    if (record.has_order_consumers()) MakeAllStale(*of);
+    return;
+  }
   if (const auto* committed = std::get_if<protocol::ReaderCommitted>(&change)) {
     if (committed->partition.value() > of->partitions.size()) return;
     Sets& sets = of->partitions[committed->partition.value() - 1];
@@ -87,20 +134,16 @@ void ElementCounts::Changed(IterationId iteration, const protocol::IterationReco
       return moves_order ? MakeAllStale(*of) : MakeStale(*of, committed->partition);
     }
     if (sets.stale) return;
-    sets.committed.Add(committed->added);
-    sets.received.Add(committed->added);
+    AddTo(sets.committed, committed->added, of->totals.committed);
+    AddTo(sets.received, committed->added, of->totals.received);
     return;
   }
+  const auto* replaced = std::get_if<protocol::ReaderReplaced>(&change);
+  if (replaced != nullptr) of->reported.erase(replaced->client);
   // These replace a reader's elements, or change which elements the rows of consumers are.
-  if (std::holds_alternative<protocol::ReaderReplaced>(change) ||
-      std::holds_alternative<protocol::IterationFinished>(change) ||
-      std::holds_alternative<protocol::RemaindersPlanned>(change) ||
-      (std::holds_alternative<protocol::PartitionOpened>(change) && record.has_order_consumers()))
+  if (replaced != nullptr || std::holds_alternative<protocol::IterationFinished>(change) ||
+      std::holds_alternative<protocol::RemaindersPlanned>(change))
     MakeAllStale(*of);
-}
-
-void ElementCounts::ReportsComplete(IterationId iteration) {
-  if (Iteration* of = Find(iteration)) MakeAllStale(*of);
 }
 
 void ElementCounts::Reported(IterationId iteration, const protocol::IterationRecord& record,
@@ -113,12 +156,18 @@ void ElementCounts::Reported(IterationId iteration, const protocol::IterationRec
   if (!reader || record.readers[*reader].status != protocol::ReaderStatus::kActive ||
       record.readers[*reader].incarnation != incarnation)
     return;  // an outdated report, which the coordinator ignores
-  if (HasConsumers(record) || report.whole || !report.returned.empty())
+  const auto number = static_cast<Index>(report.partition.value());
+  const auto before = of->reported.find(client);
+  const bool has_before = before != of->reported.end() && before->second.Contains(number);
+  const bool has_more = !report.delivered.empty() || !report.received.empty();
+  if (!has_before && !has_more) return;
+  if (!has_before) of->reported[client].Add(number);
+  if (HasConsumers(record) || (has_before && (report.whole || !report.returned.empty())))
     return MakeStale(*of, report.partition);
   Sets& sets = of->partitions[report.partition.value() - 1];
   if (sets.stale) return;
-  sets.received.Add(report.delivered);
-  sets.received.Add(report.received);
+  AddTo(sets.received, report.delivered, of->totals.received);
+  AddTo(sets.received, report.received, of->totals.received);
 }
 
 }  // namespace penstock::control

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps, for the status, which elements of each partition readers have. A partition is counted once
-// over all its readers. After that, reports and commits add to the sets, so that they cost what
-// they add, however many readers there are. If a reader may have lost elements, the partition is
-// counted again when somebody asks. Not journaled. A plain value that reads no clock.
+// Keeps, for the status, which elements of each partition readers have. A partition begins without
+// elements. After that, reports and commits add to the sets, so that they cost what they add,
+// however many partitions and readers there are. If a reader may have lost elements, the partition
+// is counted again over all its readers when somebody asks. Not journaled. A plain value that reads
+// no clock.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace penstock::control {
 
-// Not thread-safe. Keeps nothing about an iteration before Count() is called for it.
+// Not thread-safe. Keeps nothing about an iteration before Begin() or Count() is called for it.
 class ElementCounts {
  public:
   struct Sets {
@@ -25,7 +26,14 @@ class ElementCounts {
     IndexSet committed;
     bool stale = true;  // must be counted again
   };
+  // The numbers of elements in all sets of an iteration.
+  struct Totals {
+    int64_t received = 0;
+    int64_t committed = 0;
+  };
 
+  // Called when a context was made for the iteration: no reader has reported anything to it.
+  void Begin(IterationId iteration, const protocol::IterationRecord& record);
   // Counts stale partitions, until there are none or `room` is used up. `room`: the number of sets
   // and intervals that may be read; a partition that has more is counted as a whole. `context`:
   // null if there is none. Returns whether no partition is stale any more.
@@ -34,6 +42,7 @@ class ElementCounts {
   // Returns the sets as they were last counted, by partition. Partitions that were never counted
   // have empty sets, or are missing at the end.
   absl::Span<const Sets> Of(IterationId iteration) const;
+  Totals TotalsOf(IterationId iteration) const;
 
   // Called after a change was applied to the record.
   void Changed(IterationId iteration, const protocol::IterationRecord& record,
@@ -41,23 +50,23 @@ class ElementCounts {
   // Called after the coordinator was given a client's report.
   void Reported(IterationId iteration, const protocol::IterationRecord& record, ClientId client,
                 Incarnation incarnation, const protocol::Report& report);
-  // Called after a client's reports were complete: it may lack elements of any partition.
-  void ReportsComplete(IterationId iteration);
-  // Called when the iteration's record or context was replaced.
+  // Called when the iteration is forgotten.
   void Forget(IterationId iteration) { iterations_.erase(iteration); }
-  template <class Exists>
-  void ForgetUnless(const Exists& exists) {
-    absl::erase_if(iterations_, [&](const auto& entry) { return !exists(entry.first); });
-  }
 
  private:
   struct Iteration {
     std::vector<Sets> partitions;  // [0] is partition 1
+    Totals totals;                 // of `partitions`
     size_t stale = 0;              // the number of stale partitions
     size_t next = 0;               // where the search for a stale partition continues
     bool has_context = false;      // when it was last counted
+    // The numbers of the partitions of which the client has reported elements to the context.
+    absl::flat_hash_map<ClientId, IndexSet> reported;
   };
   Iteration* Find(IterationId iteration);
+  // Forgets what was counted, and makes all partitions stale.
+  Iteration& Restart(IterationId iteration, const protocol::IterationRecord& record,
+                     bool has_context);
   static void MakeStale(Iteration& of, PartitionId partition);
   static void MakeAllStale(Iteration& of);
 

@@ -9,49 +9,49 @@
 namespace penstock::control {
 namespace {
 
-// Adds the elements of [0, end) outside `committed`.
-void AddOwed(PartitionId partition, Index end, const IndexSet& committed, IterationSummary& to) {
-  if (committed.FirstMissing() >= end || to.owes_more) return;
-  IndexSet owed = IndexSet::Of(0, end);
-  owed.Remove(committed);
-  for (const IndexSet::Interval& indices : owed.intervals()) {
-    to.owes_more = to.owed.size() == kMostNamed;
-    if (to.owes_more) return;
-    to.owed.push_back({partition, indices});
+// Names the elements of [0, end) outside the committed sets.
+void NameOwed(const protocol::IterationRecord& record, absl::Span<const ElementCounts::Sets> sets,
+              IterationSummary& to) {
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const Index end = record.partitions[p].end.value_or(0);
+    IndexSet owed = IndexSet::Of(0, end);
+    if (p < sets.size()) {
+      if (sets[p].committed.FirstMissing() >= end) continue;
+      owed.Remove(sets[p].committed);
+    }
+    for (const IndexSet::Interval& indices : owed.intervals()) {
+      to.owes_more = to.owed.size() == kMostNamed;
+      if (to.owes_more) return;
+      to.owed.push_back({PartitionId(p + 1), indices});
+    }
   }
 }
 
-void AddWaiting(PartitionId partition, IterationSummary::Waiting& to) {
+void AddWaiting(PartitionId partition, WaitingPartitions::Some& to) {
   if (++to.count <= static_cast<int64_t>(kMostNamed)) to.first.push_back(partition);
 }
 
-IterationSummary SummaryOf(const IterationState& iteration,
-                           const protocol::IterationContext* context, const ElementCounts& counts) {
-  const protocol::IterationRecord& record = iteration.record;
-  IterationSummary summary;
-  const auto waits = [&](const protocol::PartitionRecord& partition) {
-    return !record.closed && !partition.worker;
-  };
-  if (context != nullptr && std::ranges::any_of(record.partitions, waits))
-    summary.assignable = protocol::Assignable(record, *context);
-  const absl::Span<const ElementCounts::Sets> sets_of = counts.Of(iteration.id);
-  const ElementCounts::Sets not_counted;
+WaitingPartitions FindWaiting(const protocol::IterationRecord& record,
+                              const protocol::IterationContext* context) {
+  WaitingPartitions waiting;
+  if (context != nullptr) waiting.assignable = protocol::Assignable(record, *context);
   for (size_t p = 0; p < record.partitions.size(); ++p) {
+    if (record.partitions[p].worker) continue;
     const PartitionId partition(p + 1);
-    const ElementCounts::Sets& sets = p < sets_of.size() ? sets_of[p] : not_counted;
-    summary.received += sets.received.size();
-    summary.committed += sets.committed.size();
-    if (waits(record.partitions[p])) {
-      AddWaiting(partition,
-                 summary.IsAssignable(partition) ? summary.for_room : summary.for_readers);
-    }
-    if (record.closed && !record.finished)
-      AddOwed(partition, record.partitions[p].end.value_or(0), sets.committed, summary);
+    AddWaiting(partition, waiting.IsAssignable(partition) ? waiting.for_room : waiting.for_readers);
   }
-  return summary;
+  return waiting;
 }
 
-std::string NumbersOf(const IterationSummary::Waiting& waiting) {
+// Returns whether all partitions have workers, or need none.
+bool NoneWaits(const State& state, const IterationState& iteration) {
+  const protocol::IterationRecord& record = iteration.record;
+  return record.closed ||
+         (state.GoesOn(iteration) &&
+          state.placed.CountOf(iteration.id) == static_cast<int64_t>(record.partitions.size()));
+}
+
+std::string NumbersOf(const WaitingPartitions::Some& waiting) {
   const auto more = waiting.count - static_cast<int64_t>(waiting.first.size());
   return absl::StrCat(
       " (partition ",
@@ -62,26 +62,37 @@ std::string NumbersOf(const IterationSummary::Waiting& waiting) {
 
 }  // namespace
 
-bool IterationSummary::IsAssignable(PartitionId partition) const {
+bool WaitingPartitions::IsAssignable(PartitionId partition) const {
   return std::ranges::binary_search(assignable, partition);
 }
 
-StatusSummary Summarise(const State& state,
-                        const std::map<IterationId, protocol::IterationContext>& contexts,
-                        const ElementCounts& counts, int64_t sessions, absl::Time now) {
-  StatusSummary summary{.made = now,
-                        .objects = sessions + static_cast<int64_t>(state.workers.size()),
-                        .permits = 0,
-                        .partitions_on = state.PartitionsByWorker(),
-                        .iterations = {}};
-  for (const auto& [id, worker] : state.workers) summary.permits += std::max(worker.permits, 1);
-  for (const auto& [id, iteration] : state.iterations) {
-    const auto context = contexts.find(id);
-    summary.objects += static_cast<int64_t>(iteration.record.partitions.size());
-    summary.iterations.emplace(
-        id, SummaryOf(iteration, context == contexts.end() ? nullptr : &context->second, counts));
+IterationSummary IterationSummaries::Of(const State& state, const IterationState& iteration,
+                                        const protocol::IterationContext* context,
+                                        const ElementCounts& counts) {
+  static const auto* const kNone =
+      new std::shared_ptr<const WaitingPartitions>(std::make_shared<WaitingPartitions>());
+  IterationSummary summary{.elements = counts.TotalsOf(iteration.id), .waiting = *kNone};
+  const protocol::IterationRecord& record = iteration.record;
+  if (record.closed && !record.finished) NameOwed(record, counts.Of(iteration.id), summary);
+  const bool none_waits = NoneWaits(state, iteration);
+  if (none_waits || context == nullptr) {
+    found_.erase(iteration.id);
+    if (!none_waits)
+      summary.waiting = std::make_shared<const WaitingPartitions>(FindWaiting(record, context));
+    return summary;
   }
+  Found& found = found_[iteration.id];
+  if (found.waiting == nullptr || found.placing_changes != context->placing_changes) {
+    found = {context->placing_changes,
+             std::make_shared<const WaitingPartitions>(FindWaiting(record, context))};
+  }
+  summary.waiting = found.waiting;
   return summary;
+}
+
+void IterationSummaries::ForgetOld(const State& state) {
+  absl::erase_if(found_,
+                 [&](const auto& entry) { return state.FindIteration(entry.first) == nullptr; });
 }
 
 std::string OwedText(const IterationSummary& summary) {
@@ -98,11 +109,11 @@ std::string OwedText(const IterationSummary& summary) {
   return text;
 }
 
-std::string WaitsText(const IterationSummary& summary, const std::string& room) {
+std::string WaitsText(const WaitingPartitions& waiting, const std::string& room) {
   std::vector<std::string> parts;
-  if (summary.for_room.count > 0) parts.push_back(absl::StrCat(room, NumbersOf(summary.for_room)));
-  if (summary.for_readers.count > 0)
-    parts.push_back(absl::StrCat(kWaitsForReaders, NumbersOf(summary.for_readers)));
+  if (waiting.for_room.count > 0) parts.push_back(absl::StrCat(room, NumbersOf(waiting.for_room)));
+  if (waiting.for_readers.count > 0)
+    parts.push_back(absl::StrCat(kWaitsForReaders, NumbersOf(waiting.for_readers)));
   std::ranges::sort(parts);
   return absl::StrJoin(parts, ", ");
 }
