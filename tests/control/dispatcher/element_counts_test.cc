@@ -71,7 +71,7 @@ TEST_F(ElementCountsTest, OnlyThePartitionOfWhichElementsMayBeLostIsReadAgain) {
   Report(1, {.partition = PartitionId(4), .received = IndexSet::Of(0, 5)});
   Report(1, {.partition = PartitionId(3), .returned = IndexSet::Of(1, 2)});
   Report(1, {.partition = PartitionId(9), .whole = true});
-  context_.partitions[2].readers[0].reported = IndexSet::Of(0, 1);
+  context_.partitions[2].acks.At(0).reported = IndexSet::Of(0, 1);
   const int64_t read = Read();
   EXPECT_GT(read, 0);
   EXPECT_LE(read, static_cast<int64_t>(2 + kReaders));
@@ -86,7 +86,7 @@ TEST_F(ElementCountsTest, TotalsAreTheSumsOfTheSets) {
   EXPECT_EQ(received(), 10);
   EXPECT_EQ(committed(), 2);
   Alter(p::ReaderReplaced{.client = ClientId(1), .incarnation = Incarnation(1'000)});
-  context_.partitions[2].readers[1].reported = IndexSet::Of(3, 8);
+  context_.partitions[2].acks.At(1).reported = IndexSet::Of(3, 8);
   EXPECT_GT(Read(), 0);
   EXPECT_EQ(received(), 7);
   EXPECT_EQ(committed(), 2);
