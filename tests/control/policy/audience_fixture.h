@@ -32,6 +32,7 @@ class AudienceFixture : public testing::Test {
     while (record_.partitions.size() < partitions) {
       const PartitionId next(record_.partitions.size() + 1);
       Alter(protocol::PartitionOpened{next});
+      context_.collecting.Add(protocol::PositionOf(context_.partitions.size()));
       context_.partitions.emplace_back();
     }
   }
