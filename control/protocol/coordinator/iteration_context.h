@@ -2,10 +2,10 @@
 // The dispatcher's knowledge about one iteration, beside the record: reports, ends, streams. Lost
 // when the dispatcher ends. iteration_coordinator.h changes it, in step with the record.
 //
-// An entry for each partition and reader would be far too many. So most answers follow from two
-// numbers: a reader has answered for each placement that was raised before its process joined,
-// since the process was welcomed with it, or is named to workers under later ones only. AckStates
-// hold the other answers, and elements.
+// There are far too many pairs of partitions and readers for an entry each. So most answers follow
+// from two numbers: a reader has answered for each placement that was raised before its process
+// joined, because workers hear of the process under this placement or later ones only. AckStates
+// hold the other answers, and elements (docs/exactly_once.md, rule 33).
 #pragma once
 
 #include <cstddef>
