@@ -187,8 +187,8 @@ TEST_F(AudienceTest, CountsFollowChanges) {
       const Placement next(its.placement.value() + 1);
       Alter(p::PlacementRaised{id, next});
       const bool answered = random() % 2 == 0;
-      for (auto& reader : context_.partitions[id.value() - 1].readers)
-        if (answered) reader.at = next;
+      for (size_t r = 0; answered && r < record_.readers.size(); ++r)
+        context_.partitions[id.value() - 1].acks.At(r).at = next;
     }
     changed.push_back(id);
     if (random() % 100 == 0) Join(record_.readers.size() + 1);
