@@ -7,16 +7,20 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/rpc/prepare_grpc.h"
 #include "control/stub/target.h"
 #include "include/status_macros.h"
+#include "penstock/check.h"
 
 namespace penstock {
 namespace {
@@ -26,8 +30,19 @@ struct Counts {
   std::atomic<int64_t> broken{0};
 };
 
-// One call: the caller's end, and the dispatcher's. In each direction one message is read, written
-// once or twice, and only then the next one is read.
+std::string BytesOfMessage(const grpc::ByteBuffer& message) {
+  grpc::Slice whole;
+  PENSTOCK_CHECK(message.DumpToSingleSlice(&whole).ok());
+  return std::string(reinterpret_cast<const char*>(whole.begin()), whole.size());
+}
+
+grpc::ByteBuffer MessageFrom(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// One call: the caller's end, and the dispatcher's. In each direction one message is read, what
+// stands for it is written, and only then the next one is read.
 class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
  public:
   RelayedCall(std::shared_ptr<grpc::Channel> channel, std::string method,
@@ -66,7 +81,7 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
     grpc::ByteBuffer read, written;
     std::shared_ptr<RelayedCall> call;
     bool first = true;
-    bool again = false;  // the message being written must be written again
+    std::deque<grpc::ByteBuffer> next;  // written after `written`
   };
   struct Far : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
     void OnReadDone(bool ok) override { call->OnRead(*this, ok); }
@@ -82,7 +97,7 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
     grpc::ByteBuffer read, written;
     std::shared_ptr<RelayedCall> call;
     bool first = true;
-    bool again = false;
+    std::deque<grpc::ByteBuffer> next;
   };
 
   void OnRead(Near& from, bool ok) {
@@ -104,10 +119,33 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
       ++counts_.broken;
       return End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "broken on purpose"));
     }
-    const bool opens = std::exchange(from.first, false);
-    to.again = stream_ && !opens && options_.double_messages;
-    to.written = from.read;
-    Write(to);
+    const bool is_first = std::exchange(from.first, false);
+    to.next = Replaced(from.read, std::is_same_v<To, Far>, is_first);
+    WriteNext(to);
+  }
+  // Returns what is sent instead of a message.
+  std::deque<grpc::ByteBuffer> Replaced(const grpc::ByteBuffer& message, bool to_dispatcher,
+                                        bool is_first) {
+    std::deque<grpc::ByteBuffer> messages = {message};
+    if (options_.replace) {
+      messages.clear();
+      for (const std::string& bytes :
+           options_.replace({method_, stream_, to_dispatcher, is_first, BytesOfMessage(message)})) {
+        messages.push_back(MessageFrom(bytes));
+      }
+    }
+    if (stream_ && !is_first && options_.double_messages) {
+      ++counts_.doubled;
+      const std::deque<grpc::ByteBuffer> once = messages;
+      messages.insert(messages.end(), once.begin(), once.end());
+    }
+    return messages;
+  }
+  template <class End>
+  void WriteNext(End& end) {
+    end.written = std::move(end.next.front());
+    end.next.pop_front();
+    Write(end);
   }
   void Write(Near& near) {
     near_writing_ = true;
@@ -127,12 +165,11 @@ class RelayedCall : public std::enable_shared_from_this<RelayedCall> {
     std::lock_guard lock(mu_);
     if (ok && !ended_) GoOn(far, near_);
   }
-  // Called when `to` has written the message from `from`.
+  // Called when `to` has written a message from `from`.
   template <class To, class From>
   void GoOn(To& to, From& from) {
-    if (!std::exchange(to.again, false)) return from.StartRead(&from.read);
-    ++counts_.doubled;
-    Write(to);
+    if (to.next.empty()) return from.StartRead(&from.read);
+    WriteNext(to);
   }
 
   // Requires mu_, as do the functions below.

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // A relay between a dispatcher and its workers and clients. It hands on every call, repeats
-// messages of streams, and breaks calls where a test wants it.
+// messages of streams, replaces messages, and breaks calls where a test wants it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace penstock {
+
+// A message of a call through the relay.
+struct RelayedMessage {
+  std::string method;  // of gRPC
+  bool is_stream = false;
+  bool to_dispatcher = false;
+  bool is_first = false;  // in its direction
+  std::string bytes;
+};
 
 struct RelayOptions {
   // Sends each message of a stream twice in a row, except the first, which opens it.
@@ -19,6 +29,9 @@ struct RelayOptions {
   // next message is lost, and so are those on their way. Any thread. Empty: never breaks. If the
   // call is no stream, its first message is the request and the second the answer.
   std::function<int64_t(bool stream)> breaks_after;
+  // Returns the messages that are sent instead of this one, at least one; one if the call is no
+  // stream. Any thread. Empty: messages are sent as they are.
+  std::function<std::vector<std::string>(const RelayedMessage& message)> replace;
 };
 
 class Relay {

@@ -23,9 +23,10 @@ namespace penstock {
 // kill −9.
 class WorkerElsewhere {
  public:
-  explicit WorkerElsewhere(const Cluster& cluster, const std::string& tags = "") {
-    std::vector<std::string> words = {PENSTOCK_COMMAND, "worker", "--dispatcher-address",
-                                      cluster.service()};
+  explicit WorkerElsewhere(const Cluster& cluster, const std::string& tags = "")
+      : WorkerElsewhere(cluster.service(), tags) {}
+  explicit WorkerElsewhere(const std::string& service, const std::string& tags = "") {
+    std::vector<std::string> words = {PENSTOCK_COMMAND, "worker", "--dispatcher-address", service};
     if (!tags.empty()) words.insert(words.end(), {"--worker-tags", tags});
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

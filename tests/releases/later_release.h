@@ -2,9 +2,13 @@
 // Messages and changes of a later release: kinds and fields that this release does not know.
 #pragma once
 
+#include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "control/observe/metrics.h"
 #include "google/protobuf/message.h"
 
 namespace penstock::control::later {
@@ -33,6 +37,15 @@ inline void AddFields(google::protobuf::Message& message) {
       AddFields(*its.MutableRepeatedMessage(&message, field, i));
   }
   its.MutableUnknownFields(&message)->AddVarint(kField, 7);
+}
+
+// Returns how many messages of the stream this process has ignored, according to the metric.
+inline int64_t IgnoredOn(const std::string& stream) {
+  const std::string text = ProcessMetrics().Render();
+  const std::string name =
+      absl::StrCat("penstock_ignored_messages_total{stream=\"", stream, "\"} ");
+  const size_t found = text.find(name);
+  return found == std::string::npos ? 0 : std::atoll(text.c_str() + found + name.size());
 }
 
 }  // namespace penstock::control::later

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "control/observe/metrics.h"
 #include "control/proto/messages_proto.h"
 #include "gtest/gtest.h"
 #include "tests/releases/later_release.h"
@@ -81,25 +80,16 @@ TEST(MessagesOfReleases, ContainEachKind) {
 
 // --- A later release ---
 
-// Returns how many messages of the stream were ignored, according to the metric.
-int64_t IgnoredOn(const std::string& stream) {
-  const std::string text = ProcessMetrics().Render();
-  const std::string name =
-      absl::StrCat("penstock_ignored_messages_total{stream=\"", stream, "\"} ");
-  const size_t found = text.find(name);
-  return found == std::string::npos ? 0 : std::atoll(text.c_str() + found + name.size());
-}
-
 TEST(MessagesOfALaterRelease, AreSkippedAndCounted) {
   ForEachStream([]<class Wire, class Message>(const Stream<Wire, Message>& stream) {
     SCOPED_TRACE(stream.name);
-    const int64_t before = IgnoredOn(stream.name);
+    const int64_t before = later::IgnoredOn(stream.name);
     Wire wire;
     ASSERT_TRUE(wire.ParseFromString(later::Unknown()));
     const absl::StatusOr<std::optional<Message>> message = FromStream(wire);
     ASSERT_TRUE(message.ok()) << message.status();
     EXPECT_FALSE(message->has_value());
-    EXPECT_EQ(IgnoredOn(stream.name), before + 1);
+    EXPECT_EQ(later::IgnoredOn(stream.name), before + 1);
   });
 }
 
