@@ -17,10 +17,14 @@ namespace {
 
 // Describes the journal's format, and the releases of the processes.
 std::string ReportUpgrade(const control::DispatcherStatus& status) {
-  std::string text =
-      absl::StrCat("dispatcher ", status.release, ", control versions ", status.version.min, " to ",
-                   status.version.max, "\njournal format ", status.format, ", newest ",
-                   status.newest_format, "\n");
+  std::string text = absl::StrCat("dispatcher ", status.release, ", control versions ",
+                                  status.version.min, " to ", status.version.max, "\n");
+  if (status.newest_format == 0) {  // a release before formats had numbers
+    absl::StrAppend(&text, "journal format 1, the only one of the dispatcher's release\n");
+  } else {
+    absl::StrAppend(&text, "journal format ", status.format, ", newest ", status.newest_format,
+                    "\n");
+  }
   if (status.format < status.newest_format) {
     absl::StrAppend(&text, "`penstock upgrade finalise` raises the format to ",
                     status.newest_format, "; until then the release before can be started again\n");
