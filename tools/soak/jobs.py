@@ -77,6 +77,21 @@ class Seat:
         self.killed = False
 
 
+def check_rounds(name, logs, partitions):
+    """Checks that each round in the consumers' logs is one row of one partition; Failed if it is not.
+
+    Remainders at the end may come from several partitions. `partitions` is their number.
+    """
+    rounds = collections.defaultdict(list)
+    for log in logs:
+        for read in history(log):
+            rounds[read.round].append((read.partition, read.index // len(logs)))
+    rests = (len(logs) - 1) * max(1, partitions) + 1
+    for number in sorted(rounds)[:-rests]:
+        if len(rounds[number]) != len(logs) or len(set(rounds[number])) != 1:
+            raise Failed(f"{name}: round {number} is torn: {rounds[number]}")
+
+
 class Job:
     """One job of a kind. Its own threads read it until all its trainers have seen the end.
 
@@ -327,7 +342,7 @@ class Job:
         reads = [read for log in self.logs for read in history(log)]
         lost, doubled = self._differences(reads)
         if self.kind.name == "rounds":
-            self._check_rounds()
+            check_rounds(self.name, self.logs, len(self.partitions))
         return len(reads), lost, self.doubled_before + doubled
 
     def _differences(self, reads):
@@ -345,17 +360,6 @@ class Job:
             lost += (more - times).total()
             doubled += (times - more).total()
         return lost, doubled
-
-    def _check_rounds(self):
-        """Checks that each round is one row of one partition. Remainders at the end may come from several partitions."""
-        rounds = collections.defaultdict(list)
-        for log in self.logs:
-            for read in history(log):
-                rounds[read.round].append((read.partition, read.index // len(self.seats)))
-        rests = (len(self.seats) - 1) * max(1, len(self.partitions)) + 1
-        for number in sorted(rounds)[:-rests]:
-            if len(rounds[number]) != len(self.seats) or len(set(rounds[number])) != 1:
-                raise Failed(f"{self.name}: round {number} is torn: {rounds[number]}")
 
     def all_reads(self):
         """Returns all elements that its trainers received, including those that a kill removed from their histories."""
