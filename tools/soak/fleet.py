@@ -123,13 +123,15 @@ class Process:
 class Fleet:
     """The processes of one run. The end of the `with` block kills them all.
 
-    With a `network` (network.py) each process has its own host of the same name; the dispatchers share one.
+    With a `network` (network.py) each process has its own host of the same name; the dispatchers share one, unless
+    start_dispatcher() names another.
     `plugin` is for workers and trainers, `worker_flags` only for workers. `environments` has further variables by role; "operator"
     is the role of commands.
     """
 
     def __init__(self, binaries, folder, protocol, client_timeout_ms, window=16, penstock=None, plugin=None,
-                 dispatcher_flags=(), worker_flags=(), network=None, environments=None):
+                 dispatcher_flags=(), worker_flags=(), network=None, environments=None, worker_timeout_ms=2000,
+                 heartbeat_interval_ms=200):
         self.binaries, self.folder, self.protocol = binaries, folder, protocol
         self.window, self.network, self.environments = window, network, environments or {}
         self.penstock = penstock or binaries / "penstock"
@@ -138,8 +140,8 @@ class Fleet:
         self.starting = threading.Lock()  # jobs start their processes in their own threads
         self.started = {}
         self.all = []
-        self.dispatcher_flags = ["--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", 2000,
-                                 "--heartbeat-interval-ms", 200, *dispatcher_flags]
+        self.dispatcher_flags = ["--client-timeout-ms", client_timeout_ms, "--worker-timeout-ms", worker_timeout_ms,
+                                 "--heartbeat-interval-ms", heartbeat_interval_ms, *dispatcher_flags]
         self.port = 0
         self.start_dispatcher()
         host, self.port = self.dispatcher.hear_match(r"ready at (\S+):(\d+)").groups()
@@ -171,10 +173,10 @@ class Fleet:
             if process.child.poll() is not None and process.name in self.network.hosts:
                 self.network.remove(process.name)
 
-    def start_dispatcher(self):
-        """Starts a dispatcher, at the address of the previous one. It may not be ready yet."""
+    def start_dispatcher(self, host="dispatcher"):
+        """Starts a dispatcher, at the port of the previous one. It may not be ready yet."""
         self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", self.port,
-                                     *self.dispatcher_flags, host="dispatcher", listens=True)
+                                     *self.dispatcher_flags, host=host, listens=True)
 
     def begin_worker(self, port=0):
         """Starts a worker. It may not be ready yet."""
@@ -199,8 +201,8 @@ class Fleet:
         worker.port = worker.hear_match(r"worker ready at \S+:(\d+)")[1]
         return worker
 
-    def start_trainer(self, *options, commit_every=25):
-        return self.start("trainer", self.binaries / "soak_trainer", "--service", self.service,
+    def start_trainer(self, *options, commit_every=25, service=None):
+        return self.start("trainer", self.binaries / "soak_trainer", "--service", service or self.service,
                           "--protocol", self.protocol, "--window", self.window,
                           "--commit-every", commit_every, *self.plugin, *options)
 
