@@ -29,7 +29,8 @@ struct Connect {
   int64_t consumer = -1;  // its number, if each element belongs to a consumer from the start
   int64_t round = 0;      // the first round that `state` does not contain
   // The client reports all elements that it has, also of partitions that its Welcome does not name,
-  // and then says that it is complete.
+  // and then says that it is complete. Not set in order kDeterministic, which the record of an
+  // iteration without consumers does not show.
   bool reports_all = false;
 };
 
