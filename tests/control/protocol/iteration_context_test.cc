@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dispatcher knows about readers without an entry for each partition and reader.
+// The answers and elements of readers that follow without an entry for each partition and reader.
 #include "control/protocol/coordinator/iteration_context.h"
 
 #include <gmock/gmock.h>
