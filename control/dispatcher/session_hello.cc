@@ -177,7 +177,8 @@ absl::StatusOr<protocol::Connect> SessionManager::ConnectOf(const JobRecord& job
   protocol::Connect connect{hello.client, hello.incarnation, std::nullopt, hello.consumer,
                             std::max<int64_t>(hello.round, 0)};
   ASSIGN_OR_RETURN(const uint32_t version, AgreeOnVersion(hello.version, "the client"));
-  connect.reports_all = version >= kFirstWithPartialWelcomes;
+  // In order kDeterministic, Welcome says of each partition which elements have been passed.
+  connect.reports_all = version >= kFirstWithPartialWelcomes && !job.terms.deterministic;
   if (hello.state.has_value() && with_state) {
     ASSIGN_OR_RETURN(connect.state, ToReceivedSets(*hello.state, iteration));
   }
