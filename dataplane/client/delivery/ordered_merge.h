@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds received elements of order kDeterministic and returns them in that order
-// (control/protocol/order_queue.h), no matter when workers send them.
+// (control/protocol/queues/order_queue.h), no matter when workers send them.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "control/protocol/order_queue.h"
+#include "control/protocol/queues/order_queue.h"
 #include "dataplane/client/delivery/received_element.h"
 #include "penstock/ids.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/protocol/round_queue.h"
+#include "control/protocol/queues/round_queue.h"
 #include "dataplane/client/delivery/delivery.h"
 #include "dataplane/client/session_state/step_marks.h"
 

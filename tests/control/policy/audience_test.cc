@@ -160,7 +160,7 @@ TEST_F(AudienceTest, AReaderThatJoinsAfterAllHaveEndedReadsSome) {
   EXPECT_EQ(more.spare, 0) << "a partition that is placed again is the only one that counts";
 }
 
-// Counts that are kept up to date equal those that are made anew, and add the same readers.
+// Counts that are kept up to date equal computed counts, and the same readers are added.
 TEST_F(AudienceTest, CountsFollowChanges) {
   constexpr LinkRule kRule{.workers = 30, .max_links = 6};
   std::mt19937_64 random(1);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "control/protocol/coordinator/iteration_coordinator.h"
-#include "control/protocol/order_queue.h"
 #include "control/protocol/partial_rows.h"
+#include "control/protocol/queues/order_queue.h"
 #include "control/protocol/restore.h"
 
 namespace penstock::protocol {

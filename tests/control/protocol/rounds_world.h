@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "control/protocol/coordinator/iteration_coordinator.h"
+#include "control/protocol/queues/round_queue.h"
 #include "control/protocol/receiver.h"
-#include "control/protocol/round_queue.h"
 
 namespace penstock::protocol {
 

@@ -22,7 +22,7 @@
 #include "absl/types/span.h"
 #include "control/protocol/coordinator/iteration_coordinator.h"
 #include "control/protocol/lives.h"
-#include "control/protocol/order_queue.h"
+#include "control/protocol/queues/order_queue.h"
 #include "control/protocol/receiver.h"
 #include "control/protocol/sender.h"
 

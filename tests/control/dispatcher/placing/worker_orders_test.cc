@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With check_kept, WorkerOrders compares each order with one that is computed anew.
+// WorkerOrders compares each order with a computed one, because check_kept is set.
 #include "control/dispatcher/placing/worker_orders.h"
 
 #include <memory>

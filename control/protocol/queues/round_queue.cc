@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/protocol/round_queue.h"
+#include "control/protocol/queues/round_queue.h"
 
 #include "control/protocol/invariant.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/protocol/order_queue.h"
+#include "control/protocol/queues/order_queue.h"
 
 #include <utility>
 
