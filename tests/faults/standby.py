@@ -150,7 +150,7 @@ class Plan(NamedTuple):
     act: Callable  # with the Takeover; see Takeover.read
     place: Callable = in_etcd  # of the journal
     hosts: bool = False  # each process has a host of its own
-    count: int = 6000  # elements of the job
+    count: int = 2000  # elements of the job
     client_timeout_ms: int = 60000
     trainer_flags: tuple = ()
 
@@ -163,7 +163,7 @@ SCENES = {
     "etcd_leader_killed": Plan(etcd_leader_killed),
     "without_majority": Plan(without_majority),
     "stopped_cleanly": Plan(stopped_cleanly),
-    "stood_still": Plan(stood_still, count=30000),
+    "stood_still": Plan(stood_still, count=14000),
     "deposed_leader_is_asked": Plan(deposed_leader_is_asked, client_timeout_ms=10000, trainer_flags=("--timeout-s", 10)),
     "cut_from_etcd": Plan(cut_from_etcd, hosts=True),
     "cut_from_clients": Plan(cut_from_clients, hosts=True),

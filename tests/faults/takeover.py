@@ -7,7 +7,7 @@ import waiting
 from dispatchers import Dispatchers
 from fleet import Failed, differences_of, history
 
-STEP_US = 4000  # of each trainer, for each element
+STEP_US = 10000  # of each trainer, for each element
 
 
 class Outcome(NamedTuple):
@@ -32,7 +32,7 @@ class Takeover(Dispatchers):
         self.workers = [fleet.start_worker() for _ in range(2)]
         self.readers = [self.open(f"job-{i}") for i in range(2)]
         for reader in self.readers:
-            reader.expect(f"read {scene.rng.randrange(50, 1500)}", "read")
+            reader.expect(f"read {scene.rng.randrange(20, 200)}", "read", seconds=120)
 
     def open(self, state, **how):
         return self.scene.open(self.fleet, "job", self.count, *self.flags, state=state,
