@@ -15,8 +15,12 @@ namespace {
 
 // Between two tries of a transaction.
 constexpr absl::Duration kPauseBetweenTries = absl::Milliseconds(50);
-// A page of the journal has at most this many values, of a mebibyte each.
-constexpr int64_t kValuesPerPage = 16;
+// The first page of the journal has at most this many values, of a mebibyte each. A page costs a
+// round trip, and a value may be a single small record, so the next page is twice as large while
+// pages have few bytes.
+constexpr int64_t kValuesOfFirstPage = 16;
+constexpr int64_t kMostValuesPerPage = 4096;
+constexpr size_t kFewBytes = 2 << 20;
 constexpr absl::Duration kCompactionBound = absl::Seconds(1);
 
 const EtcdKey* Find(const std::vector<EtcdKey>& keys, const std::string& key) {
@@ -65,10 +69,14 @@ absl::StatusOr<int64_t> EtcdFence::Put(const EtcdPut& put, std::vector<EtcdCompa
 }
 
 absl::StatusOr<std::vector<EtcdKey>> EtcdFence::Read(EtcdGet get) const {
-  get.limit = kValuesPerPage;
+  get.limit = kValuesOfFirstPage;
   std::vector<EtcdKey> keys;
   while (true) {
     ASSIGN_OR_RETURN(EtcdFound found, client_->Get(get, options_.patience));
+    size_t bytes = 0;
+    for (const EtcdKey& key : found.keys) bytes += key.value.size();
+    get.limit =
+        bytes > kFewBytes ? kValuesOfFirstPage : std::min(2 * get.limit, kMostValuesPerPage);
     keys.insert(keys.end(), std::make_move_iterator(found.keys.begin()),
                 std::make_move_iterator(found.keys.end()));
     if (!found.more) return keys;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -43,9 +44,12 @@ class FaultyClient final : public EtcdClient {
     for (const EtcdTxn& txn : late) client_->Commit(txn).IgnoreError();
   }
 
+  int gets() const { return gets_; }  // that have arrived
+
   void Stop() override { client_->Stop(); }
   absl::StatusOr<EtcdFound> Get(const EtcdGet& get, absl::Duration bound) override {
     if (IsCut()) return Unreached();
+    ++gets_;
     return client_->Get(get, bound);
   }
   absl::StatusOr<EtcdTxnAnswer> Commit(const EtcdTxn& txn) override {
@@ -86,6 +90,7 @@ class FaultyClient final : public EtcdClient {
   }
 
   const std::shared_ptr<EtcdClient> client_;
+  std::atomic<int> gets_ = 0;
   std::mutex mu_;
   bool cut_ = false;
   std::function<Fate()> fate_ = [] { return Fate::kArrives; };

@@ -245,6 +245,16 @@ TEST_F(EtcdJournalTest, ASnapshotDeletesWhatItReplaces) {
   EXPECT_EQ(Reopen().last_sequence(), 7u);
 }
 
+// Each group has a key of its own. A page for every 16 of them would make a takeover slow.
+TEST_F(EtcdJournalTest, ReadsManySmallGroupsInFewPages) {
+  auto journal = Start(place_.client());
+  FillJournal(*journal, 1, 200);
+  journal.reset();
+  auto counting = Faulty();
+  EXPECT_EQ(Start(counting)->TakeRecovered().records.size(), 200u);
+  EXPECT_LE(counting->gets(), 6);
+}
+
 TEST_F(EtcdJournalTest, WhatIsMissingOrDamagedIsDataLossThatNamesTheKey) {
   auto journal = Start(place_.client());
   FillJournal(*journal, 1, 3);
