@@ -32,7 +32,8 @@ IndexSet UnsentOf(const control::Assign& assign) {
 // A bookmark is due in these cases: after 1,024 outputs, if the last bookmark is at least 100 ms
 // old; after 5 s in any case. Thus there are at most ten bookmarks a second, so that small elements
 // do not fill the dispatcher's journal. This costs little, because it makes a replay at most a
-// tenth of a second longer.
+// tenth of a second longer. A dispatcher with many partitions wants fewer bookmarks, except the
+// first under each placement, which tells it that the partition makes progress.
 constexpr Index kOutputsPerBookmark = 1024;
 constexpr absl::Duration kLongestWithoutBookmark = absl::Seconds(5);
 constexpr absl::Duration kShortestBetweenBookmarks = absl::Milliseconds(100);
@@ -54,7 +55,7 @@ uint64_t SeedOf(const control::Assign& assign) {
 // threads; nullptr: it has none.
 int ThreadsOf(const WorkerContext& context, const ThreadPool* pool) {
   if (pool == nullptr) return context.threads;
-  return context.threads == 0 ? pool->threads() : std::min(context.threads, pool->threads());
+  return std::min(context.threads == 0 ? Cores() : context.threads, std::max(1, pool->threads()));
 }
 
 }  // namespace
@@ -165,7 +166,7 @@ absl::Status PartitionRunner::Replay() {
   OutputPool output(*sink_, *context_->pool);
   const std::shared_ptr<BufferBudget> job_buffers = context_->job_buffers.Of(assign_.job);
   BufferAccount buffers(*job_buffers);
-  const std::shared_ptr<ThreadPool> job_threads = context_->job_threads.Of(assign_.job);
+  std::shared_ptr<ThreadPool> job_threads = context_->job_threads.Of(assign_.job);
   RunContext context{
       .seed = divided || by_hint || by_element ? assign_.seed : SeedOf(assign_),
       .repetition = assign_.repetition,
@@ -195,6 +196,7 @@ absl::Status PartitionRunner::Replay() {
   absl::StatusOr<Index> elements = Produce(*iterator, dataset);
   splits_.Cancel();  // a read-ahead thread of the iterator may wait for splits
   iterator.reset();
+  job_threads.reset();
   {
     MutexLock lock(mu_);
     work_.partitions = 0;
@@ -349,8 +351,9 @@ void PartitionRunner::MarkIfDue(NodeIterator& iterator, const Dataset& dataset, 
   const absl::Duration usual = index - clock.index >= kOutputsPerBookmark
                                    ? kShortestBetweenBookmarks
                                    : kLongestWithoutBookmark;
-  if (since < std::max(usual, absl::Nanoseconds(context_->bookmark_interval_ns.load()))) return;
-  clock = {index, context_->now()};
+  const absl::Duration wanted = absl::Nanoseconds(context_->bookmark_interval_ns.load());
+  if (since < (clock.sent ? std::max(usual, wanted) : usual)) return;
+  clock = {index, context_->now(), /*sent=*/true};
   absl::StatusOr<ReplayPoint> point = SaveForReplay(iterator, dataset);
   // A missing bookmark does no harm, because bookmarks only shorten replays.
   if (!point.ok() || !files_.error().ok()) return;

@@ -60,6 +60,7 @@ class PartitionRunner : public std::enable_shared_from_this<PartitionRunner> {
   struct BookmarkClock {
     Index index = 0;  // of the last bookmark
     absl::Time at;
+    bool sent = false;  // under this placement
   };
 
   PartitionRunner(std::shared_ptr<WorkerContext> context,

@@ -46,6 +46,7 @@ namespace penstock::worker {
 namespace {
 
 constexpr absl::Duration kStopBound = absl::Seconds(5);
+constexpr int kMostJobThreads = 1024;
 constexpr char kGrpc[] = "grpc";  // always offered, because it works everywhere
 constexpr char kGrpcs[] = "grpcs://";
 constexpr char kTcp[] = "tcp";
@@ -90,6 +91,11 @@ absl::Status Check(const WorkerConfig& config) {
         "permits, threads, job_threads, memory_budget_bytes, ram_budget_bytes, buffer_budget_bytes "
         "and "
         "job_buffer_budget_bytes must be 0 or more");
+  }
+  if (config.job_threads > kMostJobThreads) {
+    return absl::InvalidArgumentError(absl::StrCat("job_threads is ", config.job_threads,
+                                                   ", but a job has at most ", kMostJobThreads,
+                                                   " threads of its own"));
   }
   if (config.python < 0) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -283,7 +283,9 @@ TEST_F(TasksTest, SendsBookmarksNoMoreOftenThanTheDispatcherWants) {
   tasks_->Do(Order(Dataset::Range(5000), Placed(1)));
   Line line = Dial(5000);
   line.trainer->Await(5000);
-  EXPECT_GT(heard_.Next<control::Bookmark>().index, 200);
+  const Index first = heard_.Next<control::Bookmark>().index;
+  EXPECT_LT(first, 200) << "which shows progress";
+  EXPECT_GT(heard_.Next<control::Bookmark>().index, first + 200);
 }
 
 TEST_F(TasksTest, IgnoresAnOlderPlacementAndGivesWayToANewer) {
