@@ -54,12 +54,11 @@ void AddressRound::Begin() {
 void AddressRound::Answered() {
   addresses_.Answered(at_);
   tried_ = 0;
+  reasons_.assign(reasons_.size(), "");
 }
 
-bool AddressRound::Failed(const absl::Status& why) {
-  // The last try ends at the deadline, and then the reason before says more.
-  if (!absl::IsDeadlineExceeded(why) || reasons_[at_].empty())
-    reasons_[at_] = std::string(why.message());
+bool AddressRound::Failed(const absl::Status& why, bool in_a_hurry) {
+  if (!in_a_hurry || reasons_[at_].empty()) reasons_[at_] = std::string(why.message());
   if (!MayLeadElsewhere(why)) return true;
   if (++tried_ == reasons_.size()) {
     Begin();

@@ -55,10 +55,10 @@ class AddressRound {
   // The try at address() failed. Moves on to the next address if nobody leads there. Returns true
   // if the caller should pause before the next try: all addresses have been tried, and the next
   // round begins; or somebody is there, but cannot answer yet, or cannot prove its name.
-  bool Failed(const absl::Status& why);
+  // `in_a_hurry`: the try had little time, so an earlier reason at that address says more.
+  bool Failed(const absl::Status& why, bool in_a_hurry = false);
   // Returns why no address answered: the last reason, or with several addresses the last reason at
-  // each of them, "a:5050: connection refused; b:5050: ...". A deadline is a reason only if there
-  // is no other.
+  // each of them, "a:5050: connection refused; b:5050: ...".
   std::string Reasons() const;
 
  private:

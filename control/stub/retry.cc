@@ -37,12 +37,14 @@ absl::Status Retry(Addresses& addresses, const CallOptions& options, std::stop_t
   AddressRound round(addresses);
   std::string why = "there was no time to try";
   while (!stop.stop_requested() && BootTime() < deadline) {
-    const absl::Status status = once(round.address(), deadline - BootTime(), stop.get_token());
+    const absl::Duration left = deadline - BootTime();
+    const absl::Status status = once(round.address(), left, stop.get_token());
     if (!IsWorthTryingAgain(status)) {
       round.Answered();
       return status;
     }
-    const bool pauses = round.Failed(status);
+    const bool in_a_hurry = absl::IsDeadlineExceeded(status) && left < kMaxPause;
+    const bool pauses = round.Failed(status, in_a_hurry);
     why = round.Reasons();
     lines.Waits(BootTime() - begun,
                 [&] { return absl::StrCat("the dispatcher at ", addresses.text(), ": ", why); });
