@@ -219,7 +219,9 @@ std::optional<std::vector<UsableWorker>> PartitionPlacer::SomeUsable(
   }
   std::vector<UsableWorker> reached = some;
   std::erase_if(reached, [&](const auto& worker) { return unreached.contains(worker.id); });
-  return reached.empty() ? some : reached;
+  if (!reached.empty()) some = std::move(reached);
+  if (some.size() == usable.all().size()) return std::nullopt;  // none is excluded
+  return some;
 }
 
 // --- Partitions that fail, or whose workers die ----------------------------------------

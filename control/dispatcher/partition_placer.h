@@ -84,6 +84,7 @@ class PartitionPlacer {
   // worker.
   void NoteChange(IterationId id, const protocol::IterationChange& change) {
     audiences_.NoteChange(id, change);
+    if (std::holds_alternative<protocol::IterationClosed>(change)) orders_.Forget(id);
   }
   void NoteEnded(const PartitionKey& key, WorkerId worker);
   // Notes that the worker died, perhaps because of a partition that it ran. Call it while the
