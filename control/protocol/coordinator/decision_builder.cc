@@ -53,8 +53,10 @@ void DecisionBuilder::RaiseAndFence(size_t partition, ClientId welcomed, const I
 bool DecisionBuilder::MayHold(size_t partition, size_t reader) const {
   if (record_.partitions[partition].MayServe(reader) || !context_.Knows(partition, reader))
     return true;
-  const IndexSet& reported = context_.partitions[partition].acks.Of(reader).reported;
-  return !Of(record_.readers[reader].committed, PartitionAt(partition)).Contains(reported) &&
+  const ReaderRecord& its = record_.readers[reader];
+  IndexSet has = context_.partitions[partition].acks.Of(reader).reported;
+  has.Add(Of(its.final, PartitionAt(partition)));  // elements of a Leave need no report
+  return !Of(its.committed, PartitionAt(partition)).Contains(has) &&
          context_.broken != Broken::kMoveOnlyServed;
 }
 

@@ -317,7 +317,9 @@ Decision OnReportsComplete(const IterationRecord& record, IterationContext& cont
   if (its.known) return {};
   context.NoteKnown(*found);
   ForEach(context.collecting, [&](size_t p) {
-    if (record.partitions[p].collecting() && AllReported(record, context, p))
+    // All others wait for answers, which a completion is not.
+    const bool may_wait = record.partitions[p].audience && !context.partitions[p].asks_all;
+    if (may_wait && record.partitions[p].collecting() && AllReported(record, context, p))
       ++context.placing_changes;
   });
   return {};

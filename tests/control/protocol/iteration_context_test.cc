@@ -209,6 +209,38 @@ TEST_F(IterationContextTest, ElementsOfAReaderThatIsNotServedStayInSkip) {
 
 // --- Rule 33 -------------------------------------------------------------------------
 
+// A client that leaves may have delivered elements after its last report. Later they belong to
+// nobody: it dies, or a process takes its session up from an older state.
+TEST_F(IterationContextTest, ElementsThatOnlyALeaveNamedAreSentAgain) {
+  for (const bool dies : {true, false}) {
+    record_ = {};
+    record_.commit_policy = CommitPolicy::kExplicit;
+    context_ = MakeIterationContext(record_);
+    Connects(0);
+    Connects(1);
+    Open(1);
+    Assign(0, IndexSet::Of(0, 2));
+    Do(OnLeave(record_, context_, ClientOf(0), kProcess, {{IndexSet::Of(0, 3)}}));
+    Reports(0, 1, Placement(2));
+    Assign(0, IndexSet::Of(1, 2));
+    ASSERT_FALSE(record_.partitions[0].collecting());
+    if (dies) {
+      Do(OnReaderExpired(record_, context_, ClientOf(0)));
+    } else {
+      Do(OnConnect(
+          record_, context_,
+          {.client = ClientOf(0), .incarnation = Incarnation(2), .state = ReceivedSets()}));
+    }
+    EXPECT_TRUE(record_.partitions[0].collecting());
+    Reports(0, 1, Placement(3));
+    sent_.clear();
+    Assign(0, IndexSet::Of(1, 2));
+    const auto* assigned = std::get_if<struct Assign>(&sent_.back());
+    ASSERT_NE(assigned, nullptr);
+    EXPECT_TRUE(assigned->skip.empty());
+  }
+}
+
 TEST_F(IterationContextTest, AWelcomeNamesThePartitionsThatMaySendOrAsk) {
   Open(3);
   Connects(0);
