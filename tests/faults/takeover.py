@@ -46,7 +46,7 @@ class Takeover(Dispatchers):
             reader.say("all")
         unreachable = act(self) or 0
         for reader in self.readers:
-            if (answer := reader.hear(120)) != "end":
+            if (answer := reader.hear(600)) != "end":
                 raise Failed(f"{reader.name}: {answer}")
         read = [history(reader.log) for reader in self.readers]
         lost, doubled = differences_of([one for reads in read for one in reads], self.count)
