@@ -135,6 +135,10 @@ Decision AgreeOnRounds(const IterationRecord& record, IterationContext& context)
 // The part of Consequences() for ordered merges (order_coordinator.cc): allows the elements for
 // which readers have room, and names a missing consumer of order kDeterministic.
 Decision ArrangeOrder(const IterationRecord& record, IterationContext& context);
+// For order kDeterministic: returns whether each element of the consumer is committed, or held by a
+// reader that was notified of the end. False until all partitions have ended, because the
+// consumer's elements are not known before then.
+bool HasAll(const IterationRecord& record, int64_t consumer);
 // Returns the index below which a partition of an ordered merge may send: the lowest limit of its
 // readers.
 Index SendLimitOf(const IterationRecord& record, const IterationContext& context, size_t partition,

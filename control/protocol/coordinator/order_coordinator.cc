@@ -45,26 +45,6 @@ Decision RaiseSendLimits(const IterationRecord& record, IterationContext& contex
   return decision;
 }
 
-// Returns whether each element of the consumer is committed, or held by a reader that was notified
-// of the end. False until all partitions have ended, because the consumer's elements are not known
-// before then.
-bool HasAll(const IterationRecord& record, int64_t consumer) {
-  const Positions positions = PositionsOf(record);
-  for (size_t p = 0; p < record.partitions.size(); ++p) {
-    const std::optional<Index> end = record.partitions[p].end;
-    if (!end) return false;
-    const PartitionId id = PartitionAt(p);
-    const IndexSet rows = positions.RowsIn(IndexSet::Of(0, *end), id, consumer);
-    Together had(record, id);
-    for (const ReaderRecord& reader : record.readers) {
-      had.Add(reader, Of(reader.committed, id));
-      had.Add(reader, Of(reader.final, id));
-    }
-    if (!positions.RowsIn(std::move(had).Indices(), id, consumer).Contains(rows)) return false;
-  }
-  return true;
-}
-
 // For order kDeterministic: returns a text with the first consumer for which all others wait, and
 // the reason; empty if they wait for none.
 std::string MissingConsumer(const IterationRecord& record) {
@@ -103,6 +83,23 @@ Decision NotifyMissingConsumer(const IterationRecord& record, IterationContext& 
 }
 
 }  // namespace
+
+bool HasAll(const IterationRecord& record, int64_t consumer) {
+  const Positions positions = PositionsOf(record);
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const std::optional<Index> end = record.partitions[p].end;
+    if (!end) return false;
+    const PartitionId id = PartitionAt(p);
+    const IndexSet rows = positions.RowsIn(IndexSet::Of(0, *end), id, consumer);
+    Together had(record, id);
+    for (const ReaderRecord& reader : record.readers) {
+      had.Add(reader, Of(reader.committed, id));
+      had.Add(reader, Of(reader.final, id));
+    }
+    if (!positions.RowsIn(std::move(had).Indices(), id, consumer).Contains(rows)) return false;
+  }
+  return true;
+}
 
 Decision ArrangeOrder(const IterationRecord& record, IterationContext& context) {
   Decision raised = RaiseSendLimits(record, context);

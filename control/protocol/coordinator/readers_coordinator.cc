@@ -28,6 +28,14 @@ bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& s
   return true;
 }
 
+// For a closed iteration: returns whether a reader that joins now has to get elements that were
+// delivered to dead readers and not committed.
+bool OwesTo(const IterationRecord& record, const Connect& connect) {
+  if (record.finished) return false;
+  if (record.has_order_consumers()) return !HasAll(record, connect.consumer);
+  return record.shared() && !Secured(record, record.readers.size());
+}
+
 // Releases the elements of a reader that leaves, except its committed elements.
 void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
                    const IterationContext& context, size_t reader,
@@ -101,8 +109,7 @@ Decision HandleJoin(const IterationRecord& record, IterationContext& context,
   }
   const std::optional<size_t> partial = PartialFor(record, connect, record.readers.size());
   if (record.closed) {
-    // This reader gets the elements that were delivered to dead readers but not committed.
-    if (record.finished || !record.shared() || Secured(record, record.readers.size())) {
+    if (!OwesTo(record, connect)) {
       builder.EmitWelcome(connect.client, connect.incarnation, partial);
       builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
       return std::move(builder).Build();

@@ -392,6 +392,8 @@ INSTANTIATE_TEST_SUITE_P(
                .states = true,
                .order_consumers = true,
                .budget = {.client_deaths = 1}}},
+        Named{"OrderConsumerDiesWithoutAState",
+              {.elements = 3, .order_consumers = true, .budget = {.client_deaths = 1}}},
         Named{
             "OrderOfThreeInTwoPartitions",
             {.elements = 2, .partitions = 2, .workers = 1, .clients = 3, .order_consumers = true}},

@@ -326,6 +326,43 @@ TEST_F(OrderOfConsumers, APartitionGoesAsFarAsAllItsConsumersHaveRoom) {
   EXPECT_EQ(Sent<AllowRows>()[0].rows, 6);
 }
 
+// The first consumer has delivered its elements and left. The second one dies with an element that
+// it received and did not deliver.
+TEST_F(OrderOfConsumers, AFollowerGetsWhatAConsumerDidNotDeliverBeforeItDied) {
+  Join(1, 0);
+  Join(2, 1);
+  Place();
+  for (const uint64_t p : {1, 2}) {
+    Settle(OnReport(record_, context_, ClientId(p), Incarnation(p),
+                    {.partition = PartitionId(p),
+                     .placement = Placement(1),
+                     .delivered = IndexSet::Of(0, p == 1 ? 2 : 1),
+                     .received = p == 1 ? IndexSet() : IndexSet::Of(1, 2)}));
+    Settle(OnReport(record_, context_, ClientId(p), Incarnation(p),
+                    {.partition = PartitionId(3 - p), .placement = Placement(1)}));
+    Settle(OnEnded(record_, context_, WorkerId(1), PartitionId(p), Placement(1), 2));
+  }
+  ASSERT_TRUE(record_.closed);
+  Settle(OnLeave(record_, context_, ClientId(1), Incarnation(1), {}));
+  Settle(OnReaderExpired(record_, context_, ClientId(2)));
+  EXPECT_FALSE(record_.finished);
+
+  sent_.clear();
+  Join(3, 0);  // its number has got everything
+  EXPECT_TRUE(record_.closed);
+  EXPECT_EQ(Sent<ToClient<End>>().size(), 1u);
+
+  sent_.clear();
+  Join(4, 1);
+  EXPECT_FALSE(record_.closed);
+  EXPECT_TRUE(Sent<ToClient<End>>().empty());
+  Place();
+  const std::vector<Assign> assigned = Sent<Assign>();
+  ASSERT_EQ(assigned.size(), 2u);
+  EXPECT_EQ(assigned[0].skip, IndexSet::Of(0, 2));
+  EXPECT_EQ(assigned[1].skip, IndexSet::Of(0, 1));
+}
+
 TEST(OrderOfThree, APartitionGoesAsFarAsTheOneWithTheLeastRoom) {
   IterationRecord record;
   record.order_consumers = 3;

@@ -286,6 +286,7 @@ class World {
   void ArrivesFromWorker(int w, const Wire& wire);
   void DeclareDead(int c);
   void NoteWhatNobodyCanRead();
+  void ExcuseNothingOf(int c);
   // Clients and workers.
   void ArrivesAtClient(int c, const Wire& wire, bool gives_back);
   void ArrivesAtWorker(int w, const Wire& wire);

@@ -118,7 +118,8 @@ void World::ArrivesFromClient(int c, const Wire& wire) {
                       .consumer = clients_[c].consumer,
                       .reports_all = (wire.b & Wire::kReportsAll) != 0};
       if (wire.b & 1) connect.state = ReceivedSetsOf(wire.m, scene_->partitions);
-      return Settle(OnConnect(record_, context_, connect));
+      Settle(OnConnect(record_, context_, connect));
+      return ExcuseNothingOf(c);
     }
     case Wire::kReport: {
       const Report report{.partition = Partition(wire.p),
@@ -183,6 +184,15 @@ void World::ArrivesFromWorker(int w, const Wire& wire) {
 void World::DeclareDead(int c) {
   Settle(OnReaderExpired(record_, context_, ClientName(c)));
   NoteWhatNobodyCanRead();
+}
+
+// A consumer of an order that was not refused can read all of its elements.
+void World::ExcuseNothingOf(int c) {
+  const Channel& answers = clients_[c].in;
+  if (!scene_->order_consumers || answers.empty() || answers.back().kind == Wire::kRefused) return;
+  const uint8_t all = Mask(IndexSet::Of(0, scene_->elements));
+  for (int p = 0; p < scene_->partitions; ++p)
+    excused_[p] = Byte(excused_[p] & ~IndicesOf(c, p, all));
 }
 
 void World::NoteWhatNobodyCanRead() {

@@ -428,7 +428,7 @@ bool World::HasRoom(int p, int index) const {
 
 // Adds new processes with the number of a consumer that will not come back.
 void World::AddFollowers(Steps& steps) const {
-  if (record_.closed) return;
+  if (record_.finished) return;
   for (int number = 0; number < record_.order_consumers; ++number) {
     int absent = -1;
     bool there = false;
