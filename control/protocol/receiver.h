@@ -15,6 +15,20 @@ enum class ReceiveResult : uint8_t {
   kAlreadyHere,   // drop the element: this client already has it
 };
 
+// Where a partition is, as far as a client knows: it may have moved since.
+struct KnownPlacement {
+  Placement placement;
+  bool assigned = false;  // to a worker
+};
+
+// Returns whether a client may forget that a worker may not know of elements that the client
+// received under `placement` (rule 5): under a later placement that is assigned, every reader
+// refuses what the worker could send again.
+inline bool MayForgetReceives(Placement placement, const KnownPlacement& known,
+                              Broken broken = Broken::kNone) {
+  return broken == Broken::kForgetUnplaced || (known.assigned && known.placement > placement);
+}
+
 class Receiver {
  public:
   // `delivered`: the elements of the partition in the state from which the process resumed.

@@ -21,6 +21,7 @@ enum class Broken : uint8_t {
   kGiveBackAndKeep,        // rule 25: what is given back is delivered too   → doubled
   kGiveBackTwice,          // rule 25: gives back after the answer           → stuck
   kResendWithoutAsking,    // rule 5: sends again what is in doubt           → doubled
+  kForgetUnplaced,         // rule 5: forgets a worker without partitions    → doubled
   kNoRaiseOnRestart,       // rule 11: a restarted client moves nothing      → stuck
   kClosedIsFinished,       // rule 13: nothing is owed after closing         → lost
   kNewerStateAfterDeath,   // rule 11: accepts a state never committed       → doubled

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/protocol/client_messages.h"
+#include "control/protocol/receiver.h"
 #include "penstock/ids.h"
 
 namespace penstock::control {
@@ -33,12 +34,13 @@ class MembershipView {
     const auto found = partitions_.find(partition);
     return found == partitions_.end() ? WorkerId() : found->second.worker;
   }
-  // Returns whether the partition is assigned under a placement above `placement`. Then every
-  // reader refuses the elements of `placement`.
-  bool IsAssignedAfter(PartitionId partition, Placement placement) const {
+  // Returns whether this client may forget that a worker may not know of elements of the partition
+  // that the client received under `placement`.
+  bool MayForgetReceives(PartitionId partition, Placement placement) const {
     const auto found = partitions_.find(partition);
-    return found != partitions_.end() && found->second.worker &&
-           found->second.placement > placement;
+    if (found == partitions_.end()) return false;
+    const Membership::Partition& its = found->second;
+    return protocol::MayForgetReceives(placement, {its.placement, static_cast<bool>(its.worker)});
   }
   // Returns the record of a worker that has a partition; null if it has none, or if the dispatcher
   // did not send the record.

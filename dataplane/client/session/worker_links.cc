@@ -39,11 +39,11 @@ transfer::DialOptions DialOptionsFor(const WorkerLink& link, const SessionOption
 
 // Returns whether no worker needs to know these receives any more. A worker may get a partition
 // before this client hears of it, and may keep a partition after this client has heard that it lost
-// it. Until the partition is assigned again, such a worker sends unreported elements to any reader.
+// it.
 bool AreSettled(const UnackedReceives& receives, const control::MembershipView& membership) {
   const std::vector<transfer::Holding> unreported = receives.Unreported();
   return std::all_of(unreported.begin(), unreported.end(), [&](const transfer::Holding& holding) {
-    return membership.IsAssignedAfter(holding.partition, holding.placement);
+    return membership.MayForgetReceives(holding.partition, holding.placement);
   });
 }
 

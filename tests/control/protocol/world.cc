@@ -119,6 +119,7 @@ void World::SendReports(int c, bool complete) {
 }
 
 void World::Clear() {
+  ClearReceived();
   const bool strict =
       scene_->broken == Broken::kAcceptOldPlacements || scene_->broken == Broken::kSendToTheDead;
   Masks lowest = {};  // that any linked client still accepts

@@ -39,7 +39,8 @@ struct Budget {
   uint8_t client_deaths = 0;
   uint8_t dispatcher_restarts = 0;
   uint8_t broken_links = 0;
-  uint8_t moves = 0;  // planned: drain, balance
+  uint8_t forgets = 0;  // a client forgets a worker that, as it knows, has no partition
+  uint8_t moves = 0;    // planned: drain, balance
   uint8_t client_joins = 0;
   uint8_t worker_joins = 0;
   uint8_t leaves = 0;
@@ -166,7 +167,9 @@ struct Step {
     kBreakLink,
     kRestartDispatcher,
     kMove,
-    kAdmit,  // partition, index: position of the reader
+    kLearn,   // client: where the partitions are
+    kForget,  // worker, client
+    kAdmit,   // partition, index: position of the reader
     kJoinClient,
     kJoinWorker,
     kLeave,
@@ -210,6 +213,17 @@ class World {
   enum class Process : uint8_t { kAbsent, kRunning, kLeaving, kDown, kGone };
   using Masks = std::array<uint8_t, kMaxPartitions>;
 
+  // What a client knows of a partition.
+  struct Known {
+    uint8_t g = 0;
+    int8_t worker = -1;
+    friend bool operator==(const Known&, const Known&) = default;
+  };
+  // The elements that a client has from links to a worker, under the last placement.
+  struct Received {
+    uint8_t g = 0;
+    uint8_t indices = 0;
+  };
   struct Client {
     Process process = Process::kAbsent;
     uint8_t incarnation = 0;
@@ -231,7 +245,8 @@ class World {
     bool awaits_welcome = false;
     uint8_t named = 0;
     Masks written = {};
-    Masks committed = {};  // in the last request
+    Masks committed = {};                          // in the last request
+    std::array<Known, kMaxPartitions> known = {};  // kept while clients may forget workers
     absl::InlinedVector<Receiver, 1> receivers;
     Channel in;    // from the dispatcher
     Channel out;   // to it
@@ -253,6 +268,7 @@ class World {
     Channel left;
     std::array<Channel, kMaxClients> links;
     std::array<bool, kMaxClients> link_broken = {};
+    std::array<std::array<Received, kMaxPartitions>, kMaxClients> received = {};  // as `known`
   };
 
   // One of two dispatchers.
@@ -291,7 +307,7 @@ class World {
   void ArrivesAtClient(int c, const Wire& wire, bool gives_back);
   void ArrivesAtWorker(int w, const Wire& wire);
   static Wire ReportWire(const Client& client, const Report& report);
-  void ReceiveElement(int c, const Wire& wire);
+  void ReceiveElement(int w, int c, const Wire& wire);
   void OpenStream(int c);
   void Restart(int c);
   void RestartDispatcher();
@@ -321,6 +337,14 @@ class World {
   std::string FaultOfOne() const;
   bool IsDone() const;
   void ConnectLinks(int w, int p);
+  // Clients that forget workers (world_forgets.cc).
+  Known KnownOf(int p) const;
+  void AddForgets(Steps& steps) const;
+  bool MayForget(int w, int c) const;
+  void Learn(int c);
+  void NoteReceived(int w, int c, const Wire& wire);
+  IndexSet NamedOnDial(int w, int c, int p) const;  // by the first message of the new link
+  void ClearReceived();
   // Does what happens at once: puts the next due message on its channel, and clears what can have
   // no effect any more.
   void Tidy();

@@ -60,6 +60,7 @@ size_t World::PackClient(int c, uint8_t* bytes) const {
     *at++ = Mask(client.receivers[p].delivered());
     *at++ = Mask(client.receivers[p].received());
     if (scene_->behind) *at++ = Mask(client.receivers[p].handed());
+    if (left_.forgets) *at++ = client.known[p].g;
   }
   at = PutReader(c, record_, context_, at);
   at = Put(at, client.in);
@@ -169,6 +170,11 @@ size_t World::PackWorker(int w, const std::array<uint8_t, kMaxClients>& order,
     for (const Wire& wire : worker.links[c]) {
       *at++ = Byte(wire.g);
       *at++ = Byte(wire.p << 4 | wire.a);
+    }
+    if (!scene_->budget.forgets) continue;
+    for (int p = 0; p < scene_->partitions; ++p) {
+      *at++ = Byte(worker.received[c][p].g << 1 | (clients_[c].known[p].worker == w));
+      *at++ = worker.received[c][p].indices;
     }
   }
   return static_cast<size_t>(at - bytes);

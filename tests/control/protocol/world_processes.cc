@@ -40,7 +40,10 @@ void World::Restart(int c) {
   client.from_state = true;
   client.beyond = client.wrote_beyond;
   client.committed = client.written;  // it asks to commit a new state
-  for (Worker& worker : workers_) worker.link_broken[c] = false;
+  for (Worker& worker : workers_) {
+    worker.link_broken[c] = false;
+    worker.received[c] = {};
+  }
   client.receivers.clear();
   for (int p = 0; p < scene_->partitions; ++p)
     client.receivers.emplace_back(Partition(p), Set(client.written[p]), scene_->broken);
@@ -92,10 +95,11 @@ void World::ArrivesAtClient(int c, const Wire& wire, bool gives_back) {
   }
 }
 
-void World::ReceiveElement(int c, const Wire& wire) {
+void World::ReceiveElement(int w, int c, const Wire& wire) {
   Client& client = clients_[c];
-  if (client.process == Process::kRunning && client.incarnation == wire.b)
-    client.receivers[wire.p].OnElement(Placement(wire.g), RowOf(wire.a));
+  if (client.process != Process::kRunning || client.incarnation != wire.b) return;
+  const ReceiveResult result = client.receivers[wire.p].OnElement(Placement(wire.g), RowOf(wire.a));
+  if (result != ReceiveResult::kOldPlacement) NoteReceived(w, c, wire);
 }
 
 // --- Workers ---------------------------------------------------------------------

@@ -71,7 +71,7 @@ void World::Take(const Step& step) {
       BeginBeside();
       break;
     case Step::kElement:
-      ReceiveElement(c, pop(worker.links[c]));
+      ReceiveElement(w, c, pop(worker.links[c]));
       break;
     case Step::kSend: {
       Sender& sender = *worker.senders[p];
@@ -109,7 +109,14 @@ void World::Take(const Step& step) {
       for (int q = 0; q < scene_->partitions; ++q)
         if (worker.senders[q])
           worker.senders[q]->OnLinkUp(ClientName(c), Incarnation(client.incarnation),
-                                      Set(IndicesOf(c, q, Mask(client.receivers[q].AllIndices()))));
+                                      NamedOnDial(w, c, q));
+      break;
+    case Step::kLearn:
+      Learn(c);
+      break;
+    case Step::kForget:
+      --left_.forgets;
+      worker.received[static_cast<size_t>(c)] = {};
       break;
     case Step::kAssign: {
       Older older(*this, step.old);
@@ -309,6 +316,7 @@ void World::Next(Steps& steps) const {
     add(Step::kBeginBeside, 0, 0);
   }
   AddStepsOfTwo(steps);
+  if (left_.forgets) AddForgets(steps);
   if (left_.empty_starts) add(Step::kBeginEmpty, 0, 0);
   if (left_.worker_joins && !closed)
     for (int w = 0; w < kMaxWorkers; ++w)

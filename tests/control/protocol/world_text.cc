@@ -34,6 +34,8 @@ std::string ToString(const Step& step) {
                                            "break link",
                                            "restart dispatcher",
                                            "move",
+                                           "learn",
+                                           "forget",
                                            "admit",
                                            "client joins",
                                            "worker joins",

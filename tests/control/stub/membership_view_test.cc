@@ -45,9 +45,9 @@ TEST(MembershipView, AppliesChangesInOrder) {
   EXPECT_FALSE(view.IsPlaced(kB));
   EXPECT_EQ(view.WorkerOf(PartitionId(2)), kC);
   EXPECT_EQ(view.WorkerOf(PartitionId(4)), WorkerId());
-  EXPECT_TRUE(view.IsAssignedAfter(PartitionId(2), Placement(3)));
-  EXPECT_FALSE(view.IsAssignedAfter(PartitionId(2), Placement(4)));
-  EXPECT_FALSE(view.IsAssignedAfter(PartitionId(4), Placement(1)));
+  EXPECT_TRUE(view.MayForgetReceives(PartitionId(2), Placement(3)));
+  EXPECT_FALSE(view.MayForgetReceives(PartitionId(2), Placement(4)));
+  EXPECT_FALSE(view.MayForgetReceives(PartitionId(4), Placement(1)));
   EXPECT_EQ(view.Find(kB), nullptr);
   ASSERT_NE(view.Find(kC), nullptr);
   EXPECT_EQ(view.Find(kC)->address, "c");
@@ -65,7 +65,7 @@ TEST(MembershipView, HasNoWorkersWhileAllPartitionsWait) {
       .version = 4, .partitions = {On(WorkerId(), 1, 2), On(WorkerId(), 2, 2)}, .since = 3};
   EXPECT_THAT(*view.Apply(waits), ElementsAre(kA, kB));
   EXPECT_THAT(view.Whole().workers, IsEmpty());
-  EXPECT_FALSE(view.IsAssignedAfter(PartitionId(1), Placement(1)));
+  EXPECT_FALSE(view.MayForgetReceives(PartitionId(1), Placement(1)));
   EXPECT_FALSE(view.served());
   ASSERT_TRUE(view.Apply({.version = 5, .closed = true, .since = 4}).ok());
   EXPECT_TRUE(view.served());
