@@ -53,7 +53,27 @@ TEST(Child, AHangIsKilled) {
       },
       absl::Milliseconds(200));
   EXPECT_FALSE(end.text.has_value());
-  EXPECT_EQ(end.failure, "hangs: no end after 200ms");
+  EXPECT_EQ(end.failure, "hangs: no end within 200ms of processor time");
+}
+
+TEST(Child, ALoopIsKilled) {
+  const ChildEnd end = RunInChild(
+      []() -> std::string {
+        for (volatile int rounds = 0;;) rounds = rounds + 1;
+      },
+      absl::Milliseconds(200));
+  EXPECT_EQ(end.failure, "hangs: no end within 200ms of processor time");
+}
+
+// A child that waits uses no processor time.
+TEST(Child, MayTakeMoreRealTimeThanItsLimit) {
+  const ChildEnd end = RunInChild(
+      [] {
+        absl::SleepFor(absl::Milliseconds(300));
+        return std::string("text");
+      },
+      absl::Milliseconds(200));
+  EXPECT_EQ(end.text, "text");
 }
 
 TEST(Trial, ARunGivesItsCoverageAndTime) {

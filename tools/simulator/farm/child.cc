@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -24,6 +25,18 @@ namespace {
 constexpr char kMark[] = "\n=== returned ===\n";
 constexpr size_t kLastWords = 500;  // bytes of stderr in a failure
 constexpr absl::Duration kLongestPoll = absl::Minutes(1);
+// How many times its processor time a child may take, because it waits for its turn or sleeps.
+constexpr int kMostWaiting = 10;
+
+// Returns the processor time that the process has taken.
+absl::Duration ProcessorTimeOf(pid_t process) {
+  clockid_t clock = 0;
+  timespec time = {};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0) {
+    return absl::InfiniteDuration();
+  }
+  return absl::DurationFromTimespec(time);
+}
 
 void WriteAll(int descriptor, const std::string& text) {
   for (size_t done = 0; done < text.size();) {
@@ -73,7 +86,11 @@ absl::StatusOr<std::unique_ptr<Child>> Child::Start(absl::FunctionRef<std::strin
 }
 
 Child::Child(pid_t process, int descriptor, absl::Duration limit)
-    : process_(process), descriptor_(descriptor), limit_(limit), deadline_(absl::Now() + limit) {}
+    : process_(process),
+      descriptor_(descriptor),
+      limit_(limit),
+      last_deadline_(absl::Now() + kMostWaiting * limit),
+      deadline_(absl::Now() + limit) {}
 
 Child::~Child() {
   if (process_ != 0) End(/*hangs=*/true);
@@ -92,8 +109,12 @@ std::optional<ChildEnd> Child::Poll() {
       break;  // nothing more is there now
     }
   }
-  if (absl::Now() < deadline_) return std::nullopt;
-  return End(/*hangs=*/true);
+  const absl::Time now = absl::Now();
+  if (now < deadline_) return std::nullopt;
+  const absl::Duration left = std::min(limit_ - ProcessorTimeOf(process_), last_deadline_ - now);
+  if (left <= absl::ZeroDuration()) return End(/*hangs=*/true);
+  deadline_ = now + left;
+  return std::nullopt;
 }
 
 ChildEnd Child::End(bool hangs) {
@@ -105,8 +126,8 @@ ChildEnd Child::End(bool hangs) {
   const size_t mark = got_.rfind(kMark);
   ChildEnd end;
   if (hangs) {
-    end.failure =
-        absl::StrCat("hangs: no end after ", absl::FormatDuration(limit_), LastWords(got_));
+    end.failure = absl::StrCat("hangs: no end within ", absl::FormatDuration(limit_),
+                               " of processor time", LastWords(got_));
   } else if (WIFSIGNALED(status)) {
     end.failure = absl::StrCat("crashed by ", strsignal(WTERMSIG(status)), LastWords(got_));
   } else if (mark == got_.npos) {

@@ -25,15 +25,16 @@ struct ChildEnd {
 // with its parent.
 class Child {
  public:
-  // Starts a child that calls `work` once. It has `limit` of real time.
+  // Starts a child that calls `work` once. It has `limit` of processor time, so that a busy machine
+  // makes no failures, and ten times as much of real time.
   static absl::StatusOr<std::unique_ptr<Child>> Start(absl::FunctionRef<std::string()> work,
                                                       absl::Duration limit);
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child();  // kills it, if it still runs
 
-  int descriptor() const { return descriptor_; }  // can be read when there is something to do
-  absl::Time deadline() const { return deadline_; }
+  int descriptor() const { return descriptor_; }     // can be read when there is something to do
+  absl::Time deadline() const { return deadline_; }  // call Poll() then at the latest
   // Reads what the child has sent. Returns its end if it has ended, or if its time is over, and
   // nullopt otherwise. Does not wait. REQUIRES: has not returned the end.
   std::optional<ChildEnd> Poll();
@@ -46,7 +47,8 @@ class Child {
   pid_t process_;  // 0: it has ended
   const int descriptor_;
   const absl::Duration limit_;
-  const absl::Time deadline_;
+  const absl::Time last_deadline_;
+  absl::Time deadline_;
   std::string got_;  // what it wrote to stderr, and after that what the function returned
 };
 

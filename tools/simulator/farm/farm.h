@@ -19,7 +19,7 @@ struct FarmOptions {
   // The first run has this seed, and each further run the next one. A drawn scenario is drawn from
   // the seed under which it runs.
   uint64_t first_seed = 1;
-  absl::Duration run_limit = absl::Minutes(1);  // a run that takes longer counts as a hang
+  absl::Duration run_limit = absl::Minutes(1);  // of processor time; more counts as a hang
   std::string out = "simulator-failures";       // folder for scenarios that fail; is made
 };
 

@@ -26,7 +26,7 @@ struct TrialResult {
   Coverage coverage;
 };
 
-// A crash, a hang of more than `limit` of real time, and a text that is not a scenario are
+// A crash, a hang of more than `limit` of processor time, and a text that is not a scenario are
 // violations too.
 absl::StatusOr<std::unique_ptr<Child>> StartTrial(const Trial& trial, absl::Duration limit);
 TrialResult ResultOf(const ChildEnd& end);
