@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::ElementsAreArray;
 using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -80,6 +81,30 @@ TEST(Generator, DrawsJobsOfEachKindAndAlsoOneJob) {
   EXPECT_THAT(readings, SizeIs(5));
   EXPECT_THAT(modes, SizeIs(5));
   EXPECT_THAT(without, Ge(10));
+}
+
+TEST(Generator, DrawsEachOption) {
+  std::set<std::string> drawn;
+  for (uint64_t seed = 1; seed <= kDrawn; ++seed) drawn.merge(OptionStates(DrawScenario(seed)));
+  EXPECT_THAT(drawn, ElementsAreArray(DrawnOptions()));
+  EXPECT_THAT(drawn, IsSupersetOf({"option dispatcher format", "option job namespace",
+                                   "option job priority", "option job weight",
+                                   "option namespace max_clients"}));
+}
+
+// A journal of the first format cannot contain a job's share.
+TEST(Generator, DrawsSharesOnlyForTheNewestFormat) {
+  int old = 0, shares = 0;
+  for (uint64_t seed = 1; seed <= kDrawn; ++seed) {
+    const Scenario scenario = ParseScenario(DrawScenario(seed)).value();
+    bool shared = false;
+    for (const JobPlan& job : scenario.jobs) shared |= job.share != JobShare();
+    EXPECT_FALSE(shared && scenario.format == control::kFirstFormat);
+    old += scenario.format == control::kFirstFormat ? 1 : 0;
+    shares += shared ? 1 : 0;
+  }
+  EXPECT_THAT(old, Ge(10));
+  EXPECT_THAT(shares, Ge(10));
 }
 
 // Nothing may be given up where each reader commits what it was given.

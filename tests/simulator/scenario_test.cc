@@ -55,6 +55,31 @@ seeds 3..8
   EXPECT_EQ(scenario->last_seed, 8u);
 }
 
+TEST(Scenario, ReadsNamespaces) {
+  const absl::StatusOr<Scenario> scenario = ParseScenario(R"(
+namespace a max_clients=2 max_worker_percent=50
+namespace b max_partitions=3
+job one namespace=a weight=2
+job two
+at 1s finalise upgrade
+calm at 2s
+)");
+  ASSERT_TRUE(scenario.ok()) << scenario.status();
+  EXPECT_EQ(scenario->namespaces.at("a").clients, 2);
+  EXPECT_EQ(scenario->namespaces.at("a").worker_percent, 50);
+  EXPECT_EQ(scenario->namespaces.at("b").partitions, 3);
+  EXPECT_EQ(scenario->jobs[0].name_space, "a");
+  EXPECT_EQ(scenario->jobs[1].name_space, "");
+  EXPECT_EQ(scenario->rules[0].faults[0].kind, Fault::Kind::kFinalise);
+  EXPECT_EQ(scenario->rules[0].faults[0].name, "finalise upgrade");
+}
+
+TEST(Scenario, RefusesLimitsForJobsThatNeedAllTrainers) {
+  EXPECT_THAT(ErrorOf("namespace a max_clients=1\njob one read=rounds namespace=a"),
+              HasSubstr("job one: jobs in rounds and in an order need"));
+  EXPECT_THAT(ErrorOf("namespace"), HasSubstr("a namespace needs a name"));
+}
+
 TEST(Scenario, ReadsFaults) {
   const absl::StatusOr<Scenario> scenario = ParseScenario(R"(
 at 2s crash dispatcher power_loss back=1s..8s

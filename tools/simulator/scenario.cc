@@ -134,6 +134,17 @@ absl::Status ParseDispatcher(Words& words, Scenario& scenario) {
                             {"format", To(scenario.format, ParseFormat)}});
 }
 
+absl::Status ParseNamespace(Words& words, Scenario& scenario) {
+  const std::string name = words.Take();
+  if (name.empty() || name.find('=') != name.npos) {
+    return absl::InvalidArgumentError("a namespace needs a name");
+  }
+  NamespaceLimits& limits = scenario.namespaces[name];
+  return SetOptions(words, {{"max_clients", ToCount(limits.clients)},
+                            {"max_partitions", ToCount(limits.partitions)},
+                            {"max_worker_percent", ToCount(limits.worker_percent)}});
+}
+
 absl::Status ParseNetwork(Words& words, Scenario& scenario) {
   Weather& weather = scenario.weather;
   return SetOptions(words,
@@ -176,6 +187,7 @@ absl::Status ParseStatement(Words& words, Scenario& scenario) {
       {"dataset", ParseDataset},
       {"job", AddJob},
       {"dispatcher", ParseDispatcher},
+      {"namespace", ParseNamespace},
       {"network", ParseNetwork},
       {"disk",
        [](Words& w, Scenario& s) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "control/protocol/rules.h"
 #include "control/state/format.h"
 #include "penstock/distribute.h"
+#include "penstock/server.h"
 #include "tools/simulator/engine/dice.h"
 #include "tools/simulator/world/network.h"
 
@@ -39,6 +41,7 @@ struct Fault {
     kJoin,       // one more worker or trainer
     kJumpClock,  // the time of day of the process is set forward by `time`; negative: back
     kFillDisk,   // the dispatcher's disk has no room for `time`
+    kFinalise,   // an operator finalises the upgrade
   };
   Kind kind = Kind::kCrash;
   std::string name;  // FaultName() of its text
@@ -93,7 +96,8 @@ struct DatasetPlan {
 
 struct JobPlan : DatasetPlan {
   std::string name = "train";
-  bool named = true;  // false: each trainer has a job of its own
+  std::string name_space;  // empty: the default one
+  bool named = true;       // false: each trainer has a job of its own
   ShardingPolicy mode = ShardingPolicy::kDynamic;
   Reading reading = Reading::kAny;
   AckMode ack = AckMode::kOnDelivery;
@@ -117,9 +121,10 @@ struct Scenario : DatasetPlan {
   absl::Duration heartbeat = absl::Seconds(1);
   absl::Duration client_timeout = absl::Seconds(60);
   absl::Duration worker_timeout = absl::Seconds(10);
-  int64_t snapshot_records = 500;            // records between two snapshots of the journal
-  int64_t max_links = 64;                    // as in CoreOptions
-  int64_t max_partitions = 0;                // of the jobs together; 0: no limit
+  int64_t snapshot_records = 500;  // records between two snapshots of the journal
+  int64_t max_links = 64;          // as in CoreOptions
+  int64_t max_partitions = 0;      // of a namespace without limits below; 0: no limit
+  std::map<std::string, NamespaceLimits> namespaces;
   uint32_t format = control::kNewestFormat;  // of the journal
   protocol::Broken broken = protocol::Broken::kNone;
   // --- The trainers ---

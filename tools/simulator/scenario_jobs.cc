@@ -37,13 +37,19 @@ absl::StatusOr<Reading> ParseReading(const std::string& text) {
   return found->second;
 }
 
+absl::StatusOr<std::string> ParseName(const std::string& text) {
+  if (!text.empty()) return text;
+  return absl::InvalidArgumentError("a namespace needs a name");
+}
+
 Options OptionsOfGroup(TrainerGroup& group) {
   return {{"trainers", ToCount(group.trainers)}, {"step", To(group.step, ParseSpan)}};
 }
 
 Options OptionsOfJob(JobPlan& job) {
   Options options = OptionsOfGroup(job.groups.front());
-  options.merge(Options{{"mode", To(job.mode, ParseMode)},
+  options.merge(Options{{"namespace", To(job.name_space, ParseName)},
+                        {"mode", To(job.mode, ParseMode)},
                         {"read", To(job.reading, ParseReading)},
                         {"ack", To(job.ack, ParseAckMode)},
                         {"elements", ToCount(job.elements)},
@@ -120,7 +126,13 @@ absl::Status AddJob(Words& words, Scenario& scenario) {
 
 absl::Status ValidateJobs(const Scenario& scenario) {
   for (const JobPlan& job : scenario.jobs) {
-    const std::string why = WhyNot(job);
+    std::string why = WhyNot(job);
+    const bool needs_all = job.reading == Reading::kRounds || job.reading == Reading::kOrder;
+    if (needs_all && scenario.namespaces.contains(job.name_space)) {
+      why =
+          "jobs in rounds and in an order need all of their partitions, so they are in no "
+          "namespace that has limits";
+    }
     if (!why.empty()) return absl::InvalidArgumentError(absl::StrCat("job ", job.name, ": ", why));
   }
   return absl::OkStatus();

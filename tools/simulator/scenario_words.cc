@@ -152,6 +152,7 @@ absl::Status ParseLast(Words& words, Fault& fault) {
     }
     case Fault::Kind::kBreak:
     case Fault::Kind::kJoin:
+    case Fault::Kind::kFinalise:
       return absl::OkStatus();
   }
   return absl::OkStatus();
@@ -175,11 +176,11 @@ absl::Status CheckTarget(const Fault& fault, const std::string& name) {
 
 absl::StatusOr<Fault> ParseFault(Words& words) {
   static const std::map<std::string, Fault::Kind>& kinds = *new std::map<std::string, Fault::Kind>{
-      {"crash", Fault::Kind::kCrash},  {"pause", Fault::Kind::kPause},
-      {"cut", Fault::Kind::kCut},      {"break", Fault::Kind::kBreak},
-      {"drain", Fault::Kind::kDrain},  {"leave", Fault::Kind::kLeave},
-      {"join", Fault::Kind::kJoin},    {"jump", Fault::Kind::kJumpClock},
-      {"fill", Fault::Kind::kFillDisk}};
+      {"crash", Fault::Kind::kCrash},   {"pause", Fault::Kind::kPause},
+      {"cut", Fault::Kind::kCut},       {"break", Fault::Kind::kBreak},
+      {"drain", Fault::Kind::kDrain},   {"leave", Fault::Kind::kLeave},
+      {"join", Fault::Kind::kJoin},     {"jump", Fault::Kind::kJumpClock},
+      {"fill", Fault::Kind::kFillDisk}, {"finalise", Fault::Kind::kFinalise}};
   const std::string word = words.Take();
   const auto found = kinds.find(word);
   if (found == kinds.end()) return NotOneOf(word, Names(kinds));
@@ -187,6 +188,8 @@ absl::StatusOr<Fault> ParseFault(Words& words) {
   if (fault.kind == Fault::Kind::kJumpClock) RETURN_IF_ERROR(words.Expect("clock"));
   if (fault.kind == Fault::Kind::kFillDisk) {
     RETURN_IF_ERROR(words.Expect("disk"));
+  } else if (fault.kind == Fault::Kind::kFinalise) {
+    RETURN_IF_ERROR(words.Expect("upgrade"));
   } else {
     ASSIGN_OR_RETURN(fault.target, ParseTarget(words));
   }

@@ -99,6 +99,7 @@ class Farm {
     PrintProgress();
     std::vector<std::string> known = KnownStates();
     for (std::string& state : KnownFaultStates(DrawnFaults())) known.push_back(std::move(state));
+    for (std::string& state : DrawnOptions()) known.push_back(std::move(state));
     PrintLine(coverage_.Table(known));
     for (const auto& [check, times] : failures_) PrintLine(absl::StrCat(times, " runs: ", check));
     return failed_;
@@ -177,6 +178,7 @@ class Farm {
     ++ended_;
     virtual_time_ += result.virtual_time;
     coverage_.Add(result.coverage);
+    for (const std::string& option : OptionStates(trial.text)) coverage_.Saw(option);
     if (result.violation.empty()) return;
     ++failed_;
     const std::string check = CheckOf(result.violation);

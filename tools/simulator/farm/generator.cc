@@ -5,8 +5,11 @@
 #include <iterator>
 #include <set>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -26,7 +29,10 @@ constexpr absl::string_view kStatements[] = {
     "dispatcher {heartbeat=500ms worker_timeout=3s|heartbeat=500ms worker_timeout=5s|"
     "heartbeat=1s worker_timeout=5s|heartbeat=1s worker_timeout=10s} "
     "client_timeout={5s|8s|20s|60s} snapshot_every={5|50|500} "
-    "[max_links={1|2|3}]",
+    "[max_links={1|2|3}] {||format=1}",
+    "[namespace a {max_clients=1|max_clients=2|max_partitions=1|max_partitions=3|"
+    "max_worker_percent=20|max_worker_percent=60|max_clients=3 max_partitions=2}]",
+    "[namespace b {max_clients=2|max_partitions=2|max_worker_percent=40}]",
     "network delay={0.1ms..3ms|1ms..30ms} [slow={1%|2%|10%}:50ms..500ms]",
     "[disk sync={0.1ms..1ms|0.5ms..20ms|5ms..200ms}]",
     "[clocks skew={-1s..1s|-30m..1h|-1h..1000h} "
@@ -36,14 +42,19 @@ constexpr absl::string_view kStatements[] = {
 // The options of a statement `job`.
 constexpr absl::string_view kJobs[] = {
     "[unnamed] read={any|fair} trainers={1|2|3} [step={1ms..5ms|10ms..60ms}] [repetitions={2|3}] "
-    "[shuffle={2|50|1000}] [repeat={2|3}]",
-    "mode={off|data|file_or_data|hint} elements={50|200|400} [repetitions={2|3}]",
-    "mode=off elements={50|200} shuffle={2|50|1000} [repeat=2]",
+    "[shuffle={2|50|1000}] [repeat={2|3}] {||permits=1|permits=3} {||namespace=a|namespace=b}",
+    "mode={off|data|file_or_data|hint} elements={50|200|400} [repetitions={2|3}] "
+    "{||namespace=a|namespace=b}",
+    "mode=off elements={50|200} shuffle={2|50|1000} [repeat=2] {||permits=1|permits=3} "
+    "{||namespace=a|namespace=b}",
     "read=rounds trainers={2|3|4}",
     "read=order trainers=1 [repetitions={2|3}]",
     "read=order trainers={2|3}",
     "read=cache mode=off ack=on_delivery trainers={1|2|3}",
 };
+
+// Further options of a statement `job`. A journal of the first format cannot contain them.
+constexpr absl::string_view kShare = "{||weight=2|weight=5} {||priority=1|priority=2}";
 
 constexpr absl::string_view kFaults[] = {
     "crash dispatcher back={100ms..3s|1s..8s|5s..30s}",
@@ -74,6 +85,7 @@ constexpr absl::string_view kFaults[] = {
     "jump clock worker -1h..1h",
     "jump clock trainer -1h..1h",
     "fill disk {100ms..1s|100ms..4s|1s..10s}",
+    "finalise upgrade",
 };
 
 constexpr absl::string_view kOnce = "at {0s..1s|1s..5s|5s..20s} ";
@@ -82,7 +94,9 @@ constexpr absl::string_view kCalm = "calm at {5s|10s|30s|60s}";
 
 constexpr int64_t kMostJobs = 3;
 constexpr int64_t kMostRules = 3;
-constexpr int64_t kMostFaults = 8;   // of a rule
+constexpr int64_t kMostFaults = 8;  // of a rule
+// More than a state takes on average until it is committed, in the worst drawn weather.
+constexpr absl::Duration kSaveTime = absl::Milliseconds(1500);
 constexpr int64_t kMostCopies = 20;  // of the dataset, in mode OFF
 
 // Draws a text from a template of the tables above.
@@ -123,18 +137,27 @@ std::string DrawRule(Dice& dice) {
                       faults.size() == 1 ? "" : "one of: ", absl::StrJoin(faults, " | "));
 }
 
-// Returns more time than one trainer needs that begins twice.
+std::string DrawJob(int64_t number, bool first_format, Dice& dice) {
+  const auto last = static_cast<int64_t>(std::size(kJobs)) - 1;
+  return absl::StrCat("job job", number, " ", Expand(kJobs[dice.Between(0, last)], dice), " ",
+                      first_format ? "" : Expand(kShare, dice));
+}
+
+// Returns more time than the jobs need one after another, as the limits of a namespace and
+// priorities may demand, if each of them has one trainer that begins twice.
 absl::Duration TimeToFinish(const Scenario& scenario) {
-  absl::Duration longest;
+  absl::Duration all;
   for (const JobPlan& job : JobsOf(scenario)) {
     const bool copies = job.mode == ShardingPolicy::kOff && job.reading != Reading::kCache;
     const int64_t elements =
         job.elements * job.repeat * job.repetitions * (copies ? kMostCopies : 1);
+    const absl::Duration saving =
+        job.ack == AckMode::kOnCommit ? kSaveTime / scenario.save_every : absl::ZeroDuration();
     for (const TrainerGroup& group : job.groups) {
-      longest = std::max(longest, 2 * elements * group.step.high);
+      all += 2 * elements * (job.named ? 1 : group.trainers) * (group.step.high + saving);
     }
   }
-  return absl::Ceil(absl::Minutes(5) + longest, absl::Seconds(1));
+  return absl::Ceil(absl::Minutes(5) + all, absl::Seconds(1));
 }
 
 // Trainers that never come back may leave elements owed, if only states are committed.
@@ -157,10 +180,8 @@ std::string DrawScenario(uint64_t seed) {
   std::string text = absl::StrCat("# Drawn from the seed ", seed, ".\n");
   for (absl::string_view statement : kStatements) AddStatement(Expand(statement, dice), text);
   const int64_t jobs = dice.OneIn(2) ? dice.Between(1, kMostJobs) : 0;
-  for (int64_t i = 1; i <= jobs; ++i) {
-    const auto last = static_cast<int64_t>(std::size(kJobs)) - 1;
-    AddStatement(absl::StrCat("job job", i, " ", Expand(kJobs[dice.Between(0, last)], dice)), text);
-  }
+  const bool first_format = absl::StrContains(text, "format=1");
+  for (int64_t i = 1; i <= jobs; ++i) AddStatement(DrawJob(i, first_format, dice), text);
   const int64_t rules = dice.Between(0, kMostRules);
   for (int64_t i = 0; i < rules; ++i) AddStatement(DrawRule(dice), text);
   if (rules > 0) AddStatement(Expand(kCalm, dice), text);
@@ -173,6 +194,32 @@ std::vector<std::string> DrawnFaults() {
   std::set<std::string> names;
   for (absl::string_view fault : kFaults) names.insert(FaultName(fault));
   return {names.begin(), names.end()};
+}
+
+std::set<std::string> OptionStates(std::string_view text) {
+  std::set<std::string> states;
+  for (absl::string_view line : absl::StrSplit(absl::string_view(text.data(), text.size()), '\n')) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    for (const absl::string_view word : words) {
+      const absl::string_view name = word.substr(0, word.find('='));
+      const bool is_option = name.size() < word.size() &&
+                             std::all_of(name.begin(), name.end(),
+                                         [](char c) { return absl::ascii_islower(c) || c == '_'; });
+      if (is_option && name != "back") states.insert(absl::StrCat("option ", words[0], " ", name));
+    }
+  }
+  return states;
+}
+
+std::vector<std::string> DrawnOptions() {
+  std::string text;
+  for (absl::string_view statement : kStatements) absl::StrAppend(&text, statement, "\n");
+  for (absl::string_view job : kJobs) absl::StrAppend(&text, "job ", job, "\n");
+  absl::StrAppend(&text, "job ", kShare);
+  const std::string all =
+      absl::StrReplaceAll(text, {{"{", " "}, {"}", " "}, {"[", " "}, {"]", " "}, {"|", " "}});
+  const std::set<std::string> states = OptionStates(all);
+  return {states.begin(), states.end()};
 }
 
 }  // namespace penstock::simulator

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::simulator {
@@ -14,5 +16,11 @@ std::string DrawScenario(uint64_t seed);
 
 // Returns the names (Fault::name) of all faults that may be drawn, sorted.
 std::vector<std::string> DrawnFaults();
+
+// Returns the options of a scenario as names of states for the coverage: "option job weight" for
+// "job a weight=2". Those of faults are left out.
+std::set<std::string> OptionStates(std::string_view text);
+// The same for all options that may be drawn, sorted.
+std::vector<std::string> DrawnOptions();
 
 }  // namespace penstock::simulator

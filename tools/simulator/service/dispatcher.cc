@@ -85,7 +85,7 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
   options.heartbeat_interval = scenario.heartbeat;
   options.max_links = scenario.max_links;
   options.new_format = scenario.format;
-  options.quotas = control::Quotas({.partitions = scenario.max_partitions});
+  options.quotas = control::Quotas({.partitions = scenario.max_partitions}, scenario.namespaces);
   options.per_snapshot.records = static_cast<uint64_t>(scenario.snapshot_records);
   options.snapshot_bytes_at_once = kSnapshotStep;
   options.broken = scenario.broken;

@@ -2,11 +2,19 @@
 #include "tools/simulator/service/faults.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "control/stub/dispatcher_stub.h"
 
 namespace penstock::simulator {
+namespace {
+
+constexpr absl::Duration kOperatorTimeout = absl::Seconds(5);
+
+}  // namespace
 
 void Faults::Begin() {
   for (const FaultRule& rule : world_.scenario.rules) Await(rule);
@@ -25,11 +33,14 @@ void Faults::Await(const FaultRule& rule) {
 void Faults::Do(const Fault& fault) {
   const bool joins = fault.kind == Fault::Kind::kJoin;
   const bool fills = fault.kind == Fault::Kind::kFillDisk;
-  Role* const role = joins || fills ? nullptr : cluster_.Find(fault.target, dice_);
-  if (!joins && !fills && role == nullptr) return;
+  const bool finalises = fault.kind == Fault::Kind::kFinalise;
+  const bool has_target = !joins && !fills && !finalises;
+  Role* const role = has_target ? cluster_.Find(fault.target, dice_) : nullptr;
+  if (has_target && role == nullptr) return;
   world_.coverage.OnFault(fault.name, world_.shadow);
   if (joins) return cluster_.Join(fault.target.kind);
   if (fills) return FillDisk(fault);
+  if (finalises) return Finalise();
   Do(fault, *role);
 }
 
@@ -52,6 +63,7 @@ void Faults::Do(const Fault& fault, Role& role) {
       return JumpClock(fault, role);
     case Fault::Kind::kJoin:
     case Fault::Kind::kFillDisk:
+    case Fault::Kind::kFinalise:
       return;  // has no target
   }
 }
@@ -91,6 +103,18 @@ void Faults::FillDisk(const Fault& fault) {
   cluster_.dispatcher().FillDisk();
   world_.scheduler.At(world_.scheduler.now() + Draw(fault.time), world_.director,
                       [this] { cluster_.dispatcher().FreeDisk(); });
+}
+
+// The operator tries once.
+void Faults::Finalise() {
+  world_.scheduler.StartIn(world_.scheduler.NewProcess("operator", "operator"), "main", [this] {
+    const absl::StatusOr<std::unique_ptr<control::DispatcherStub>> stub =
+        control::DispatcherStub::Make(kService);
+    const absl::Status status =
+        stub.ok() ? (*stub)->FinaliseUpgrade({.timeout = kOperatorTimeout}) : stub.status();
+    world_.Note("finalised", status.ToString());
+    if (stub.ok()) (*stub)->Stop();
+  });
 }
 
 void Faults::JumpClock(const Fault& fault, Role& role) {

@@ -30,6 +30,7 @@ class Faults {
   void Pause(const Fault& fault, Role& role);
   void Separate(const Fault& fault, Role& role);
   void FillDisk(const Fault& fault);
+  void Finalise();
   void JumpClock(const Fault& fault, Role& role);
   // Draws a time that ends at `calm` at the latest.
   absl::Duration Draw(const Span& span);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulator/service/role.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -48,6 +49,14 @@ static bool FollowsFromFaults(const World& world, const absl::Status& status) {
          absl::IsAborted(status) || absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
 }
 
+// Returns whether a trainer was refused because its namespace has as many clients as it may have.
+static bool IsRefusedByLimit(const World& world, const absl::Status& status) {
+  const auto& namespaces = world.scenario.namespaces;
+  return absl::IsResourceExhausted(status) &&
+         std::any_of(namespaces.begin(), namespaces.end(),
+                     [](const auto& entry) { return entry.second.clients > 0; });
+}
+
 void Role::Start() {
   start_due_ = 0;
   ++lives_;
@@ -75,7 +84,8 @@ void Role::Run(const std::shared_ptr<Life>& life) {
   if (life_ == life) life_ = nullptr;
   world_.Note("over", absl::StrCat(name_, " ", status.ToString()));
   if (!life->alive() || status.ok()) return;
-  if (world_.scenario.rules.empty() || !FollowsFromFaults(world_, status)) {
+  const bool explained = !world_.scenario.rules.empty() && FollowsFromFaults(world_, status);
+  if (!explained && !IsRefusedByLimit(world_, status)) {
     world_.Violates(
         absl::StrCat(name_, " ended by itself, and no fault explains it: ", status.ToString()));
   }

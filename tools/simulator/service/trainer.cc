@@ -69,6 +69,7 @@ Dataset Trainer::MakeDataset() const {
   if (plan().named) {
     options.job_name = in_rounds() ? seat_.consumers->JobName(plan()) : plan().name;
   }
+  options.name_space = plan().name_space;
   options.data_transfer_protocol = "sim";
   options.ack_mode = plan().ack;
   options.delivery = Delivery();
