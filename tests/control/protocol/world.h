@@ -213,7 +213,7 @@ class World {
   enum class Process : uint8_t { kAbsent, kRunning, kLeaving, kDown, kGone };
   using Masks = std::array<uint8_t, kMaxPartitions>;
 
-  // What a client knows of a partition.
+  // The partition as a client knows it.
   struct Known {
     uint8_t g = 0;
     int8_t worker = -1;

@@ -18,7 +18,7 @@ std::string DrawScenario(uint64_t seed);
 std::vector<std::string> DrawnFaults();
 
 // Returns the options of a scenario as names of states for the coverage: "option job weight" for
-// "job a weight=2". Those of faults are left out.
+// "job a weight=2". Statements about faults are left out.
 std::set<std::string> OptionStates(std::string_view text);
 // The same for all options that may be drawn, sorted.
 std::vector<std::string> DrawnOptions();
