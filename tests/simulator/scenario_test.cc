@@ -201,7 +201,7 @@ TEST(Scenario, NamesTheLineAndWhatMayStandThere) {
   EXPECT_EQ(ErrorOf("workers 3\nwrokers 3"),
             "line 2: 'wrokers' is not one of: at, broken, calm, clocks, dataset, disk, dispatcher, "
             "every, "
-            "expect, job, network, seeds, trainers, workers");
+            "expect, job, namespace, network, seeds, trainers, workers");
   EXPECT_THAT(ErrorOf("workers none"), HasSubstr("'none' is not a number of 1 or more"));
   EXPECT_THAT(ErrorOf("workers 3 permit=2"), HasSubstr("is not one of: permits"));
   EXPECT_THAT(ErrorOf("network repeat=1%"), HasSubstr("is not one of: delay, slow"));
