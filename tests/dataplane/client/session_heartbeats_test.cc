@@ -112,6 +112,7 @@ TEST_F(SessionHeartbeatsTest, AmountToTheWhole) {
   std::thread next([&] { EXPECT_EQ(NextValue(), 0); });
   ASSERT_TRUE(Send(link->link(), 0).ok());
   next.join();
+  EXPECT_TRUE(HeartbeatsGoOn()) << "earlier ones may not know yet that Next() waited";
   EXPECT_TRUE(Comes([&] { return links_[kWorker].elements == 1 && last_.links.empty(); }));
   const int64_t waits = links_[kWorker].waits;
   dispatcher_.Break();
