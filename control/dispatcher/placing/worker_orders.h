@@ -22,9 +22,9 @@ class WorkerOrders {
   WorkerOrders(const State& state, const UsableWorkers& usable, std::function<bool()> check_kept)
       : state_(state), usable_(usable), check_kept_(std::move(check_kept)) {}
 
-  // Returns the order of all usable workers for the iteration; null if it has too few partitions for
-  // an order. The workers are then counted at each placing. The order is valid until the next call. REQUIRES: `usable` is up to date, and the iteration is neither failed nor
-  // cancelled.
+  // Returns the order of all usable workers for the iteration; null if it has too few partitions
+  // for an order. The workers are then counted at each placing. The order is valid until the next
+  // call. REQUIRES: `usable` is up to date, and the iteration is neither failed nor cancelled.
   const WorkerOrder* Of(const IterationState& iteration, const protocol::IterationContext& context);
   // Notes that a partition of the iteration on this worker has ended.
   void NoteEnded(IterationId iteration, WorkerId worker);

@@ -125,7 +125,8 @@ TEST(Wire, EachWorkerMessageArrivesAsItWasSent) {
     ExpectRoundTrip<wire::WorkerUp>(up);
   }
   for (const WorkerDown& down : std::vector<WorkerDown>{
-           WorkerWelcome{{7, 8, Term(2)}, absl::Milliseconds(1500)}, WorkerHeartbeatAnswer{5, absl::Seconds(3)},
+           WorkerWelcome{{7, 8, Term(2)}, absl::Milliseconds(1500)},
+           WorkerHeartbeatAnswer{5, absl::Seconds(3)},
            Assign{kOf,
                   JobId(1),
                   "token",
