@@ -338,7 +338,7 @@ void Core::ProbeBrokenWorkers() {
   std::vector<std::pair<WorkerId, std::string>> broken;
   {
     MutexLock lock(mu_);
-    broken = workers_.Broken();
+    broken = workers_.TakeBroken();
   }
   for (const auto& [id, address] : broken) {
     if (!options_.port_refuses(address)) continue;

@@ -23,6 +23,7 @@ namespace penstock::control {
 namespace {
 
 constexpr absl::Duration kBetweenEstimates = absl::Seconds(2);
+constexpr size_t kMostChecks = 32;  // of ports, in one call
 
 // The maximum number of permits that a worker may report. This is far larger than the number of
 // cores of any machine. The number is limited because mode DYNAMIC opens a partition for each
@@ -73,7 +74,7 @@ bool IsOfAnotherJournal(const WorkerUp& message, uint64_t journal) {
 }  // namespace
 
 void WorkerManager::Begin() {
-  for (const auto& [id, worker] : state_.workers) broken_.insert(id);
+  for (const auto& [id, worker] : state_.workers) absent_.Add(id, options_.now());
 }
 
 WorkerHeartbeatAnswer WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbeat heartbeat) {
@@ -115,7 +116,7 @@ void WorkerManager::OnClosed(const std::shared_ptr<WorkerPeer>& peer) {
   auto found = workers_.find(peer->worker);
   if (found != workers_.end() && found->second == peer) {
     workers_.erase(found);
-    broken_.insert(peer->worker);
+    absent_.Add(peer->worker, options_.now());
   }
   peer->worker = WorkerId();
 }
@@ -191,7 +192,7 @@ std::string WorkerManager::OwnerFor(const WorkerHello& hello, const Caller& call
 void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
                             const WorkerHello& hello) {
   if (peer->worker) {
-    broken_.insert(peer->worker);
+    absent_.Add(peer->worker, options_.now());
     return txn.Close(peer,
                      absl::InvalidArgumentError(absl::StrCat(
                          "worker ", WorkerText(peer->worker),
@@ -215,7 +216,7 @@ void WorkerManager::OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>&
   peer->release = hello.release;
   peer->reads = hello.reads;
   workers_.Put(hello.worker, peer);
-  broken_.erase(hello.worker);
+  absent_.Remove(hello.worker);
   liveness_.Joined(hello.worker);
 
   const WorkerRecord* known = state_.FindWorker(hello.worker);
@@ -383,7 +384,7 @@ void WorkerManager::Lose(Transaction& txn, WorkerId worker, const std::string& r
                    {"partitions", absl::StrCat(state_.PartitionsOn(worker))},
                    {"why", reason}});
   liveness_.Forget(worker);
-  broken_.erase(worker);
+  absent_.Remove(worker);
   refusals_.Forget(worker);
   scaling_.WorkerGone(worker);
   if (auto peer = workers_.find(worker); peer != workers_.end()) {
@@ -422,9 +423,9 @@ void WorkerManager::Expire(Transaction& txn, absl::Time now) {
   }
 }
 
-std::vector<std::pair<WorkerId, std::string>> WorkerManager::Broken() const {
+std::vector<std::pair<WorkerId, std::string>> WorkerManager::TakeBroken() {
   std::vector<std::pair<WorkerId, std::string>> broken;
-  for (const WorkerId id : broken_) {
+  for (const WorkerId id : absent_.TakeDue(options_.now(), kMostChecks)) {
     if (const WorkerRecord* worker = state_.FindWorker(id)) broken.push_back({id, worker->address});
   }
   return broken;

@@ -3,13 +3,13 @@
 // core's lock guards it. Its one reason to change: the protocol between workers and the dispatcher.
 #pragma once
 
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "control/dispatcher/liveness.h"
 #include "control/dispatcher/lives.h"
+#include "control/dispatcher/monitoring/absent_workers.h"
 #include "control/dispatcher/partition_placer.h"
 #include "control/dispatcher/shared_state.h"
 #include "control/policy/scaling.h"
@@ -46,8 +46,9 @@ class WorkerManager {
                     const absl::Status& why);
   // Declares dead the workers whose lease has expired.
   void Expire(Transaction& txn, absl::Time now);
-  // Returns the workers whose streams broke, with their addresses.
-  std::vector<std::pair<WorkerId, std::string>> Broken() const;
+  // Returns the next workers to check among those whose streams broke, with their addresses. A check
+  // takes up to 0.2 s, so one call returns only some of many.
+  std::vector<std::pair<WorkerId, std::string>> TakeBroken();
   // Called for a worker whose stream broke and whose port refuses connections. Declares the worker
   // dead, unless it has connected again.
   void OnPortRefused(Transaction& txn, WorkerId worker);
@@ -81,7 +82,7 @@ class WorkerManager {
   const State& state_ = shared_.state;
   Workers& workers_;
   DatasetRefusals& refusals_;
-  std::set<WorkerId> broken_;  // the workers of the state that are not connected
+  AbsentWorkers absent_;  // of the state
   Liveness& liveness_;
   Scaling& scaling_;
   PartitionPlacer& placer_;

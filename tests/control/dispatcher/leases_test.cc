@@ -162,6 +162,34 @@ TEST_F(LeasesTest, AllBrokenWorkersAreProbedAtOnce) {
   EXPECT_THAT(Workers(), IsEmpty());
 }
 
+TEST_F(LeasesTest, AWorkerThatStaysAwayIsProbedLessAndLess) {
+  core_->OnClosed(Join(1));
+  int probes = 0;
+  port_refuses_ = [&] {
+    ++probes;
+    return false;
+  };
+  for (int i = 0; i < 20; ++i) {  // at 0, 0.1, 0.3, 0.7 and 1.5 s
+    core_->ProbeBrokenWorkers();
+    now_ += absl::Milliseconds(100);
+  }
+  EXPECT_EQ(probes, 5);
+}
+
+TEST_F(LeasesTest, ProbesOfAFleetThatIsAwayAreSpread) {
+  constexpr int kFleet = 1000;
+  for (uint64_t id = 1; id <= kFleet; ++id) core_->OnClosed(Join(id));
+  int probes = 0;
+  port_refuses_ = [&] {
+    ++probes;
+    return true;
+  };
+  core_->ProbeBrokenWorkers();
+  EXPECT_LT(probes, kFleet / 10);
+  for (int i = 0; i < 50; ++i) core_->ProbeBrokenWorkers();
+  EXPECT_THAT(Workers(), IsEmpty());
+}
+
 TEST_F(LeasesTest, RestartWhenTheDispatcherWasSuspended) {
   const auto living = Join(1);
   Join(2);
