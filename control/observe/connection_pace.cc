@@ -28,6 +28,8 @@ constexpr absl::Duration kBetweenForgetting = absl::Seconds(1);
 constexpr char kOthers[] = "others";
 constexpr rlim_t kKeptFree = 64;     // descriptors
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
+// How many waiting connections are looked at when a place becomes free between two looks at all.
+constexpr int kLooksForPlace = 16;
 // Begins the host of a Unix socket. It is longer than any address.
 constexpr char kProcess[] = "the process with id ";
 
@@ -123,6 +125,7 @@ ConnectionPace::~ConnectionPace() {
 
 void ConnectionPace::Add(int fd, absl::Time now) {
   ClientAddress client = ClientOf(fd);
+  Waiting refused;
   {
     MutexLock lock(mu_);
     Source& source = SourceOf(client.source(), now);
@@ -130,27 +133,42 @@ void ConnectionPace::Add(int fd, absl::Time now) {
       admitted_.push_back({fd, std::move(client)});
       return;
     }
-    const rlim_t most = MostDescriptors();
-    if (source.waiting.size() < limits_.waiting && waiting_ < limits_.waiting_in_all &&
-        waiting_ < most / 2 && !IsKeptFreeOf(most, fd)) {
-      source.waiting.push_back({fd, std::move(client), now});
-      if (waiting_++ == 0) look_at_ = now + kBetweenLooks;
-      return;
-    }
+    if (waiting_ == 0) look_at_ = now + kBetweenLooks;
+    const bool is_full = IsFull(fd);
+    source.waiting.push_back({fd, std::move(client), now});
+    ++waiting_;
+    if (!is_full) return;
+    refused = TakeNewestOfMost();
   }
-  Refuse(fd, client.source(), now);
+  Refuse(refused, now);
 }
 
-void ConnectionPace::Refuse(int fd, const std::string& source, absl::Time now) {
+bool ConnectionPace::IsFull(int fd) const {
+  const rlim_t most = MostDescriptors();
+  return waiting_ >= limits_.waiting || waiting_ >= most / 2 || IsKeptFreeOf(most, fd);
+}
+
+// Returns the newest connection of the source that has most of those that wait.
+ConnectionPace::Waiting ConnectionPace::TakeNewestOfMost() {
+  Source& most = std::ranges::max_element(sources_, {}, [](const auto& named) {
+                   return named.second.waiting.size();
+                 })->second;
+  Waiting newest = std::move(most.waiting.back());
+  most.waiting.pop_back();
+  --waiting_;
+  return newest;
+}
+
+void ConnectionPace::Refuse(const Waiting& one, absl::Time now) {
   CountRefused(counted_as_, Refused::kTooMany);
-  close(fd);
+  close(one.fd);
   {
     MutexLock lock(mu_);
     if (now < reported_ + kBetweenEvents) return;
     reported_ = now;
   }
   events_->Write({"connections_refused",
-                  {{"address", TextOf(source)},
+                  {{"address", TextOf(one.client.source())},
                    {"why", "the connection must wait, and no more connections may wait"}}});
 }
 
@@ -161,13 +179,20 @@ std::vector<ConnectionPace::Arrived> ConnectionPace::Take(absl::Time now) {
     for (auto& [name, source] : sources_) {
       if (!source.waiting.empty()) Look(source, now);
     }
+  } else {
+    for (const std::string& name : with_free_place_) {
+      if (const auto found = sources_.find(name); found != sources_.end())
+        AdmitNewest(found->second, now);
+    }
   }
+  with_free_place_.clear();
   return std::exchange(admitted_, {});
 }
 
 absl::Time ConnectionPace::NextTake() const {
   MutexLock lock(mu_);
-  return waiting_ > 0 ? look_at_ : absl::InfiniteFuture();
+  if (waiting_ == 0) return absl::InfiniteFuture();
+  return with_free_place_.empty() ? look_at_ : absl::InfinitePast();
 }
 
 bool ConnectionPace::Proved(const ClientAddress& client) {
@@ -184,7 +209,7 @@ bool ConnectionPace::Proved(const ClientAddress& client) {
     return false;
   }
   if (source.waiting.empty()) return false;
-  look_at_ = absl::InfinitePast();
+  with_free_place_.insert(found->first);
   return true;
 }
 
@@ -238,8 +263,28 @@ bool ConnectionPace::TakePlace(Source& source, uint16_t port, absl::Time now) co
   return true;
 }
 
-// Drops the connections that have ended, and admits those whose clients have said something. The
-// newest is first, since honest clients of an attacker's address give up soon, and come again.
+// Admits connections whose clients have said something, while there are free places. The newest is
+// first, since honest clients of an attacker's address give up soon, and come again.
+void ConnectionPace::AdmitNewest(Source& source, absl::Time now) {
+  std::deque<Waiting>& waiting = source.waiting;
+  for (size_t i = waiting.size(), looks = 0; i-- > 0 && looks < kLooksForPlace; ++looks) {
+    pollfd look = {waiting[i].fd, POLLIN | POLLRDHUP, 0};
+    poll(&look, 1, 0);
+    if (Leaves(waiting[i], look.revents, now)) {
+      close(waiting[i].fd);
+    } else if (look.revents == 0) {
+      continue;
+    } else if (TakePlace(source, waiting[i].client.port, now)) {
+      admitted_.push_back({waiting[i].fd, std::move(waiting[i].client)});
+    } else {
+      return;
+    }
+    waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+    --waiting_;
+  }
+}
+
+// As above, with all that wait, and drops the connections that have ended.
 void ConnectionPace::Look(Source& source, absl::Time now) {
   std::vector<pollfd> looks;
   for (const Waiting& one : source.waiting) looks.push_back({one.fd, POLLIN | POLLRDHUP, 0});

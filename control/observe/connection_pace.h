@@ -11,8 +11,9 @@
 // once, so any number of them gets in.
 //
 // A connection costs little while it waits except its descriptor. Waiting connections have half of
-// the process's descriptors at most. A waiting connection is closed if its client goes away or has
-// waited for too long. A client that says nothing keeps no other client waiting.
+// the process's descriptors at most; above that, the newest of the source that has most of them is
+// closed. A waiting connection is also closed if its client goes away or has waited for too long. A
+// client that says nothing keeps no other client waiting.
 #pragma once
 
 #include <compare>
@@ -21,6 +22,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,10 +43,10 @@ struct PaceLimits {
   uint64_t bytes_per_place = 1 << 10;
   // The longest time for which a source that has sent much has no free place.
   absl::Duration most_delay = absl::Seconds(2);
-  // Connections of one source; above this, the newest is closed. If fewer could wait, a client that
-  // opens a thousand would come again and again, which costs more than to let them wait.
-  size_t waiting = 1024;
-  size_t waiting_in_all = 2048;                 // connections of all sources, likewise
+  // Connections of all sources. A fleet of ten thousand may come at once, from one address. If
+  // fewer could wait, the others would come again and again, which costs more than to let them
+  // wait.
+  size_t waiting = 1 << 14;
   size_t sources = 4096;                        // further sources are treated as a single one
   absl::Duration patience = absl::Seconds(10);  // with a client that waits
 };
@@ -116,11 +118,14 @@ class ConnectionPace {
     std::deque<Waiting> waiting;  // oldest first
   };
 
-  void Refuse(int fd, const std::string& source, absl::Time now);
+  bool IsFull(int fd) const REQUIRES(mu_);
+  Waiting TakeNewestOfMost() REQUIRES(mu_);
+  void Refuse(const Waiting& one, absl::Time now);
   Source& SourceOf(const std::string& name, absl::Time now) REQUIRES(mu_);
   void ForgetIdle(absl::Time now) REQUIRES(mu_);
   void FreePlaces(Source& source, absl::Time now) const;
   bool TakePlace(Source& source, uint16_t port, absl::Time now) const;
+  void AdmitNewest(Source& source, absl::Time now) REQUIRES(mu_);
   void Look(Source& source, absl::Time now) REQUIRES(mu_);
   bool Leaves(const Waiting& one, short events, absl::Time now) const;
 
@@ -130,6 +135,7 @@ class ConnectionPace {
   mutable Mutex mu_;
   std::map<std::string, Source> sources_ GUARDED_BY(mu_);
   std::vector<Arrived> admitted_ GUARDED_BY(mu_);              // by Add(), for the next Take()
+  std::set<std::string> with_free_place_ GUARDED_BY(mu_);      // sources, by Proved()
   size_t waiting_ GUARDED_BY(mu_) = 0;                         // connections of all sources
   absl::Time look_at_ GUARDED_BY(mu_) = absl::InfinitePast();  // the next look at them
   absl::Time forgot_ GUARDED_BY(mu_) = absl::InfinitePast();

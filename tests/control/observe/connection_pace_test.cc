@@ -73,8 +73,7 @@ class ConnectionPaceTest : public testing::Test {
                         .per_place = absl::Seconds(1),
                         .bytes_per_place = 100,
                         .most_delay = absl::Seconds(5),
-                        .waiting = 2,
-                        .waiting_in_all = 3,
+                        .waiting = 3,
                         .sources = 4},
                        events_};
 };
@@ -130,15 +129,15 @@ TEST_F(ConnectionPaceTest, StrangersDoNotDelayClientsOfOtherAddresses) {
 
 TEST_F(ConnectionPaceTest, ClosesTheNewestOfTooManyThatWait) {
   const int64_t many = RefusedSoFar("tcp", "too_many");
-  for (int i = 0; i < 5; ++i) Connect(kStart);
-  const int sixth = Connect(kStart);
-  EXPECT_TRUE(IsClosed(sixth));
-  EXPECT_FALSE(IsClosed(clients_[4]));
+  for (int i = 0; i < 6; ++i) Connect(kStart);
+  const int seventh = Connect(kStart);
+  EXPECT_TRUE(IsClosed(seventh));
+  EXPECT_FALSE(IsClosed(clients_[5]));
   EXPECT_EQ(RefusedSoFar("tcp", "too_many"), many + 1);
 }
 
 TEST_F(ConnectionPaceTest, ReportsARefusedSourceOnceASecond) {
-  for (int i = 0; i < 5; ++i) Connect(kStart, 2);
+  for (int i = 0; i < 6; ++i) Connect(kStart, 2);
   EXPECT_TRUE(events_->All().empty());
   for (int i = 0; i < 3; ++i) Connect(kStart, 2);
   ASSERT_EQ(events_->All().size(), 1u);
@@ -148,13 +147,13 @@ TEST_F(ConnectionPaceTest, ReportsARefusedSourceOnceASecond) {
   EXPECT_EQ(events_->All().size(), 2u);
 }
 
-TEST_F(ConnectionPaceTest, ClosesTheNewestOfTooManyThatWaitInAll) {
+TEST_F(ConnectionPaceTest, ASourceWithFewThatWaitLosesNoneToASourceWithMany) {
   const int64_t many = RefusedSoFar("tcp", "too_many");
-  for (int host = 1; host <= 2; ++host) {
-    for (int i = 0; i < 5; ++i) Connect(kStart, host);
-  }
-  EXPECT_TRUE(IsClosed(clients_.back()));
-  EXPECT_FALSE(IsClosed(clients_[8]));
+  for (int i = 0; i < 6; ++i) Connect(kStart, 1);
+  for (int i = 0; i < 4; ++i) Connect(kStart, 2);
+  EXPECT_TRUE(IsClosed(clients_[5]));
+  EXPECT_FALSE(IsClosed(clients_[4]));
+  EXPECT_FALSE(IsClosed(clients_.back()));
   EXPECT_EQ(RefusedSoFar("tcp", "too_many"), many + 1);
   Connect(kStart, 3);
   EXPECT_EQ(Served(kStart), 3u + 3u + 1u) << "another source has places of its own";
