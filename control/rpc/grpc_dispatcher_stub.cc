@@ -37,12 +37,13 @@ grpc::ChannelArguments ChannelSettings(bool has_others) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // With these settings, a restarted dispatcher is found within a second, and an address at which
-  // nobody answers, not even with a refusal, is left after a second: the least time between two
-  // attempts to connect also bounds an attempt. Retry() and KeepOpen() set the pauses between
-  // tries.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 20);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  // The least time between two attempts to connect also bounds an attempt. When thousands of peers
+  // come to a restarted dispatcher at once, the last of them are served after some seconds. With
+  // several addresses, one at which nobody answers, not even with a refusal, is left after a second.
+  // Retry() and KeepOpen() set the pauses between tries (TryAtOnce() below); gRPC should not try as
+  // well meanwhile.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, has_others ? 1000 : 5000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // With this setting, a dispatcher that comes back under its name at another IP address is found
   // within seconds, not after half a minute.
