@@ -38,10 +38,12 @@ void LightWorker::OnMessage(const control::WorkerDown& message, uint64_t sequenc
   if (const auto* welcome = std::get_if<control::WorkerWelcome>(&message)) {
     if (heard_.life.journal != welcome->life.journal) held_.clear();
     heard_ = {welcome->life, 0};
-    interval_ = welcome->heartbeat_interval;
+    interval_ = shortest_interval_ = welcome->heartbeat_interval;
     welcome_ = true;
     for (Held& held : held_)  // sent again, as by Tasks::SayAgain()
       if (held.marked) answers.push_back(BookmarkOf(held));
+  } else if (const auto* answer = std::get_if<control::WorkerHeartbeatAnswer>(&message)) {
+    interval_ = std::max(shortest_interval_, answer->heartbeat_interval);
   } else if (const auto* assign = std::get_if<control::Assign>(&message)) {
     Take(*assign);
   } else if (const auto* unassign = std::get_if<control::Unassign>(&message)) {

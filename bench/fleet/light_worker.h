@@ -69,7 +69,7 @@ class LightWorker {
   control::Heard heard_;
   int64_t beats_ = 0;
   size_t marked_ = 0;  // calls of Progress() that returned a bookmark
-  absl::Duration interval_;
+  absl::Duration shortest_interval_, interval_;
   bool welcome_ = false;
   bool drained_ = false;
   absl::Status refused_;

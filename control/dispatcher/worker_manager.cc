@@ -82,7 +82,16 @@ WorkerHeartbeatAnswer WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbe
   scaling_.OnWorkerHeartbeat(state_, peer.worker, heartbeat, now);
   peer.work = std::move(heartbeat.work);
   liveness_.Heard(peer.worker);
-  return {heartbeat.counter, absl::Seconds(state_.placed.count()) / kBookmarksPerSecond};
+  return {heartbeat.counter, absl::Seconds(state_.placed.count()) / kBookmarksPerSecond,
+          HeartbeatInterval()};
+}
+
+absl::Duration WorkerManager::HeartbeatInterval() const {
+  const absl::Duration of_many =
+      absl::Seconds(static_cast<int64_t>(workers_.size())) / kHeartbeatsPerSecond;
+  // A worker from which two heartbeats do not arrive still lives.
+  const absl::Duration interval = std::min(of_many, options_.worker_timeout / 4);
+  return interval > options_.heartbeat_interval ? interval : absl::ZeroDuration();
 }
 
 void WorkerManager::OnMessage(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,

@@ -191,7 +191,7 @@ WIRE_PAIR(WorkerWelcome, wire::WorkerWelcome) {
 }
 WIRE_PAIR(WorkerHeartbeatAnswer, wire::WorkerHeartbeatAnswer) {
   WIRE_FIELDS(counter);
-  WIRE_NANOSECONDS(bookmark_interval);
+  WIRE_NANOSECONDS(bookmark_interval, heartbeat_interval);
 }
 WIRE_PAIR(ShardOf, wire::ShardOf) {
   WIRE_FIELDS(mode, count, index);

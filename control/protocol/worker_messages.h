@@ -131,6 +131,9 @@ struct WorkerHeartbeatAnswer {
   // The shortest time between two bookmarks of one partition. The more partitions the dispatcher
   // has, the longer.
   absl::Duration bookmark_interval = absl::ZeroDuration();
+  // The time until the next heartbeat. The more workers the dispatcher has, the longer. Zero: as in
+  // the welcome.
+  absl::Duration heartbeat_interval = absl::ZeroDuration();
   friend bool operator==(const WorkerHeartbeatAnswer&, const WorkerHeartbeatAnswer&) = default;
 };
 

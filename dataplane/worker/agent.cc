@@ -40,7 +40,8 @@ Agent::Agent(std::string dispatcher, std::shared_ptr<WorkerContext> context, Tas
       tasks_(tasks),
       options_(std::move(options)),
       dispatcher_(std::move(dispatcher)),
-      interval_(options_.heartbeat_interval) {
+      shortest_interval_(options_.heartbeat_interval),
+      interval_(shortest_interval_) {
   context_->SetReporter([this](control::WorkerUp message) { Send(std::move(message)); });
 }
 
@@ -143,8 +144,7 @@ void Agent::OnMessage(control::WorkerDown message, uint64_t sequence) {
   if (const auto* unassign = std::get_if<Unassign>(&message)) return tasks_->Do(*unassign);
   if (const auto* splits = std::get_if<Splits>(&message)) return tasks_->Do(*splits);
   if (const auto* allow = std::get_if<AllowRows>(&message)) return tasks_->Do(*allow);
-  if (const auto* answer = std::get_if<WorkerHeartbeatAnswer>(&message))
-    context_->bookmark_interval_ns = absl::ToInt64Nanoseconds(answer->bookmark_interval);
+  if (const auto* answer = std::get_if<WorkerHeartbeatAnswer>(&message)) return OnAnswer(*answer);
   if (std::holds_alternative<Drained>(message)) {
     MutexLock lock(mu_);
     drained_ = true;
@@ -176,11 +176,18 @@ void Agent::OnWelcome(const control::WorkerWelcome& welcome) {
     drain = draining_;
     connected_ = true;
     if (welcome.heartbeat_interval > absl::ZeroDuration())
-      interval_ = std::min(options_.heartbeat_interval, welcome.heartbeat_interval);
+      shortest_interval_ = std::min(options_.heartbeat_interval, welcome.heartbeat_interval);
+    interval_ = shortest_interval_;
     changed_.NotifyAll();
   }
   if (again) tasks_->SayAgain();
   if (drain) Send(control::Drain());
+}
+
+void Agent::OnAnswer(const control::WorkerHeartbeatAnswer& answer) {
+  context_->bookmark_interval_ns = absl::ToInt64Nanoseconds(answer.bookmark_interval);
+  MutexLock lock(mu_);
+  interval_ = std::max(shortest_interval_, answer.heartbeat_interval);
 }
 
 void Agent::OnLost(const absl::Status& status) {

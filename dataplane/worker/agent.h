@@ -25,7 +25,8 @@ namespace penstock::worker {
 
 struct AgentOptions {
   control::WorkerHello hello;         // `held` is filled in each time before it is sent
-  absl::Duration heartbeat_interval;  // or the dispatcher's interval, if that is shorter
+  // Or the dispatcher's interval, if that is shorter. A dispatcher with many workers asks for fewer.
+  absl::Duration heartbeat_interval;
   absl::Duration dispatcher_timeout;  // gives up after this time without a dispatcher
 };
 
@@ -66,6 +67,7 @@ class Agent final : private control::ReconnectingWorkerEvents {
   // drops the partitions that the previous dispatcher assigned.
   void Follow(const control::WorkerDown& message, uint64_t sequence);
   void OnWelcome(const control::WorkerWelcome& welcome);
+  void OnAnswer(const control::WorkerHeartbeatAnswer& answer);
   void Send(control::WorkerUp message);
   void Beat();
 
@@ -84,7 +86,8 @@ class Agent final : private control::ReconnectingWorkerEvents {
   control::Heard heard_ GUARDED_BY(mu_);  // last heard from the dispatcher
   bool drained_ GUARDED_BY(mu_) = false;
   bool stopping_ GUARDED_BY(mu_) = false;
-  absl::Duration interval_ GUARDED_BY(mu_);
+  absl::Duration shortest_interval_ GUARDED_BY(mu_);  // between heartbeats, by the settings
+  absl::Duration interval_ GUARDED_BY(mu_);           // between heartbeats
   std::optional<absl::Status> given_up_ GUARDED_BY(mu_);
 
   Mutex session_mu_;  // acquired last; guards only the pointer

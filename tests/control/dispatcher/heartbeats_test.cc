@@ -127,6 +127,30 @@ TEST_F(HeartbeatsTest, TellWorkersHowOftenToSendBookmarks) {
   core_->OnClosed(worker);
 }
 
+TEST_F(HeartbeatsTest, OfManyWorkersComeLessOften) {
+  const auto inbox = std::make_shared<Inbox<WorkerStreamWriter, WorkerDown>>();
+  std::vector<std::shared_ptr<WorkerPeer>> workers;
+  const auto join_until = [&](size_t many) {
+    while (workers.size() < many) {
+      workers.push_back(core_->OpenWorker(inbox));
+      core_->OnMessage(workers.back(), WorkerHello{.worker = WorkerId(workers.size()),
+                                                   .address = "worker:1",
+                                                   .permits = 1});
+    }
+  };
+  const auto interval = [&] {
+    core_->OnMessage(workers[0], WorkerHeartbeat{.counter = 1});
+    return inbox->Take<WorkerHeartbeatAnswer>()->heartbeat_interval;
+  };
+  join_until(10);
+  EXPECT_EQ(interval(), absl::ZeroDuration());
+  join_until(2 * kHeartbeatsPerSecond);
+  EXPECT_EQ(interval(), absl::Seconds(2));
+  join_until(5 * kHeartbeatsPerSecond);
+  EXPECT_EQ(interval(), kWorkerTimeout / 4) << "a worker must not seem dead";
+  for (const auto& worker : workers) core_->OnClosed(worker);
+}
+
 TEST_F(HeartbeatsTest, AreAnsweredUnlessASweepTakesTheLease) {
   std::map<std::string, std::shared_ptr<CountedAnswers>> writers;
   for (uint64_t id = 1; id <= 200; ++id) {
