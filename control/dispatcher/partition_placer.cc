@@ -240,7 +240,7 @@ void PartitionPlacer::NoteDeath(Transaction& txn, WorkerId worker) {
       const PartitionKey key{id, at};
       Failures& failures = failures_[key];
       if (key == alone && failures.deaths >= kDeathsAmongOthers) ++failures.deaths_alone;
-      ++failures.deaths;
+      if (++failures.deaths >= kDeathsAmongOthers) kills_workers_.insert(key);
       if (failures.deaths_alone < kDeathsAlone && failures.deaths < kMostDeaths) continue;
       const Index index = partition.bookmarks.empty() ? 0 : partition.bookmarks.back().index;
       txn.Log("partition_kills", {{"iteration", absl::StrCat(id.value())},
@@ -263,6 +263,7 @@ void PartitionPlacer::NoteFailure(const PartitionKey& key, WorkerId worker) {
   Failures& failures = failures_[key];
   ++failures.count;
   failures.deaths = failures.deaths_alone = 0;  // this failure is an error, not a worker's death
+  kills_workers_.erase(key);
   if (std::ranges::find(failures.on, worker) == failures.on.end()) failures.on.push_back(worker);
 }
 
@@ -271,6 +272,7 @@ void PartitionPlacer::NoteProgress(const PartitionKey& key) {
   if (failures == failures_.end() || failures->second.deaths == 0) return;
   ++trouble_changes_;
   failures->second.deaths = failures->second.deaths_alone = 0;
+  kills_workers_.erase(key);
 }
 
 void PartitionPlacer::NoteEnded(const PartitionKey& key, WorkerId worker) {
@@ -281,6 +283,7 @@ void PartitionPlacer::NoteEnded(const PartitionKey& key, WorkerId worker) {
 void PartitionPlacer::Forget(IterationId iteration) {
   trouble_changes_ += std::erase_if(
       failures_, [&](const auto& entry) { return entry.first.iteration == iteration; });
+  std::erase_if(kills_workers_, [&](const auto& key) { return key.iteration == iteration; });
   audiences_.Forget(iteration);
   orders_.Forget(iteration);
   placed_.erase(iteration);
@@ -298,8 +301,7 @@ bool PartitionPlacer::SomebodyMayRun(const IterationState& iteration,
 }
 
 bool PartitionPlacer::RunsAlone(const PartitionKey& key) const {
-  const auto failures = failures_.find(key);
-  if (failures == failures_.end() || failures->second.deaths < kDeathsAmongOthers) return false;
+  if (!kills_workers_.contains(key)) return false;
   const IterationState* iteration = state_.FindIteration(key.iteration);
   if (iteration == nullptr || !state_.GoesOn(*iteration) || iteration->record.closed) return false;
   const auto context = shared_.contexts.find(key.iteration);
@@ -325,13 +327,13 @@ WorkerId PartitionPlacer::ReservedFor(const PartitionKey& key) const {
 }
 
 void PartitionPlacer::Reserve(Transaction& txn, const IterationState& iteration) {
-  if (failures_.empty()) return;
+  if (kills_workers_.empty()) return;
   const JobTerms& terms = state_.jobs.at(iteration.job).terms;
   if (iteration.division.count > 0 && terms.target_workers == TargetWorkers::kLocal) return;
   std::vector<PartitionKey> failed;
-  for (auto i = failures_.lower_bound({iteration.id, PartitionId()});
-       i != failures_.end() && i->first.iteration == iteration.id; ++i) {
-    failed.push_back(i->first);
+  for (auto i = kills_workers_.lower_bound({iteration.id, PartitionId()});
+       i != kills_workers_.end() && i->iteration == iteration.id; ++i) {
+    failed.push_back(*i);
   }
   for (const PartitionKey& key : failed) {
     if (!iteration.record.partition(key.partition).collecting() || !RunsAlone(key) ||

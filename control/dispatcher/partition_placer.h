@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,7 +93,10 @@ class PartitionPlacer {
   void NoteDeath(Transaction& txn, WorkerId worker);
   // Notes that elements of the partition were received, so it did not kill its workers.
   void NoteProgress(const PartitionKey& key);
-  void ForgetFailures(const PartitionKey& key) { trouble_changes_ += failures_.erase(key); }
+  void ForgetFailures(const PartitionKey& key) {
+    trouble_changes_ += failures_.erase(key);
+    kills_workers_.erase(key);
+  }
   void Forget(IterationId iteration);
   // Returns whether some worker may still run the partition after its failures so far. True while
   // there is no usable worker, because a worker may connect later.
@@ -147,6 +151,7 @@ class PartitionPlacer {
   const LinkMonitor& links_;
   AudienceChooser audiences_;
   std::map<PartitionKey, Failures> failures_;
+  std::set<PartitionKey> kills_workers_;    // of `failures_`: those with kDeathsAmongOthers deaths
   std::map<WorkerId, PartitionKey> alone_;  // workers reserved for one partition
   // By worker: the partition that was last tried on it because no worker could be reserved for the
   // partition, and the time of that placement.
