@@ -113,7 +113,8 @@ void AddBenchFleetLoad(CLI::App& app, Chosen& chosen) {
   load->add_option("--permits", told->options.permits);
   load->add_option("--bookmark-s", told->bookmark_s);
   load->add_option("--report-s", told->report_s);
-  load->add_option("--starts-per-s", told->options.starts_per_s);
+  load->add_option("--worker-starts-per-s", told->options.worker_starts_per_s);
+  load->add_option("--client-starts-per-s", told->options.client_starts_per_s);
   load->callback([told, &chosen] {
     told->options.between_bookmarks = absl::Seconds(told->bookmark_s);
     told->options.between_reports = absl::Seconds(told->report_s);

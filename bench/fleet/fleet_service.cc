@@ -23,7 +23,10 @@ using Json = nlohmann::json;
 
 constexpr absl::Duration kAnswerBound = absl::Minutes(2);  // of a load or a starting dispatcher
 constexpr rlim_t kOtherDescriptors = 200;
-constexpr double kStartsPerS = 1000;  // new workers or clients of all loads
+// New ones of all loads. The first clients read all workers: each makes the dispatcher tell
+// thousands of workers of one more reader.
+constexpr double kWorkerStartsPerS = 1000;
+constexpr double kClientStartsPerS = 50;
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
 
 // Returns the address in "dispatcher ready at HOST:PORT".
@@ -76,7 +79,7 @@ absl::StatusOr<std::unique_ptr<FleetService>> FleetService::Start(const FleetOpt
   std::unique_ptr<FleetService> service(new FleetService(options, std::move(scratch)));
   RETURN_IF_ERROR(service->StartDispatcher());
   ASSIGN_OR_RETURN(service->stub_, control::DispatcherStub::Make(service->address_));
-  for (int i = 0; i < loads; ++i) RETURN_IF_ERROR(service->StartLoad(i, kStartsPerS / loads));
+  for (int i = 0; i < loads; ++i) RETURN_IF_ERROR(service->StartLoad(i, loads));
   return service;
 }
 
@@ -101,14 +104,16 @@ absl::Status FleetService::RestartDispatcher() {
   return StartDispatcher();
 }
 
-absl::Status FleetService::StartLoad(int number, double starts_per_s) {
+absl::Status FleetService::StartLoad(int number, int loads) {
   ASSIGN_OR_RETURN(
       std::unique_ptr<Process> load,
-      Process::Start(
-          {"", "bench-fleet-load", address_, "--permits", absl::StrCat(options_.permits),
-           "--bookmark-s", absl::StrCat(options_.bookmark_s), "--report-s",
-           absl::StrCat(options_.report_s), "--starts-per-s", absl::StrCat(starts_per_s)},
-          Process::Ends::kWithInput, absl::StrCat(scratch_.path(), "/load", number, ".log")));
+      Process::Start({"", "bench-fleet-load", address_, "--permits", absl::StrCat(options_.permits),
+                      "--bookmark-s", absl::StrCat(options_.bookmark_s), "--report-s",
+                      absl::StrCat(options_.report_s), "--worker-starts-per-s",
+                      absl::StrCat(kWorkerStartsPerS / loads), "--client-starts-per-s",
+                      absl::StrCat(kClientStartsPerS / loads)},
+                     Process::Ends::kWithInput,
+                     absl::StrCat(scratch_.path(), "/load", number, ".log")));
   loads_.push_back(std::move(load));
   return absl::OkStatus();
 }

@@ -82,7 +82,7 @@ class FleetService {
   FleetService(const FleetOptions& options, Scratch scratch)
       : options_(options), scratch_(std::move(scratch)) {}
   absl::Status StartDispatcher();
-  absl::Status StartLoad(int number, double starts_per_s);
+  absl::Status StartLoad(int number, int loads);
   absl::StatusOr<std::string> Ask(Process& load, const std::string& command);
   absl::Status AskEach(const std::string& command, int first, int count, const std::string& rest);
   absl::StatusOr<State> Look();

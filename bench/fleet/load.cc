@@ -88,8 +88,8 @@ class LoadProcess {
     return static_cast<bool>(words >> numbers.first >> numbers.count >> numbers.step);
   }
   // Spreads the starts over time, as a cluster's scheduler does.
-  absl::Time StartOf(uint64_t place) const {
-    return BootTime() + absl::Seconds(static_cast<double>(place) / options_.starts_per_s);
+  static absl::Time StartOf(uint64_t place, double starts_per_s) {
+    return BootTime() + absl::Seconds(static_cast<double>(place) / starts_per_s);
   }
 
   absl::StatusOr<Json> StartWorkers(std::istream& words) {
@@ -104,7 +104,7 @@ class LoadProcess {
           [](control::DispatcherStub& its, control::WorkerSessionEvents* events) {
             return its.OpenWorkerSession(events);
           },
-          of_workers_, StartOf(i));
+          of_workers_, StartOf(i, options_.worker_starts_per_s));
     }
     return Json::object();
   }
@@ -124,7 +124,7 @@ class LoadProcess {
           [](control::DispatcherStub& its, control::ClientSessionEvents* events) {
             return its.OpenClientSession(events);
           },
-          of_clients_, StartOf(i));
+          of_clients_, StartOf(i, options_.client_starts_per_s));
     }
     return Json::object();
   }

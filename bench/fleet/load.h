@@ -27,7 +27,8 @@ struct LoadOptions {
   int permits = 4;                                       // of each worker
   absl::Duration between_bookmarks = absl::Seconds(10);  // of a worker
   absl::Duration between_reports = absl::Seconds(1);     // of a client
-  double starts_per_s = 500;                             // new workers and clients of this process
+  double worker_starts_per_s = 500;                      // new ones of this process
+  double client_starts_per_s = 50;                       // likewise
 };
 
 // Runs until the standard input ends.
