@@ -38,12 +38,14 @@ bool AnyWorkerIsRead(const State& state, const IterationState& iteration, bool s
   return target == TargetWorkers::kAny || (target == TargetWorkers::kAuto && !some_colocated);
 }
 
-// Compares what the state keeps with what follows from its records.
-void CheckKept(const State& state, const IterationState& iteration) {
+// Compares what is kept with what follows from the records and the context.
+void CheckKept(const State& state, const IterationState& iteration, const ElementCounts& counts,
+               const protocol::IterationContext& context) {
   PENSTOCK_INVARIANT(state.placed == state.ComputePlaced());
   PENSTOCK_INVARIANT(state.uses == state.ComputeUses());
   PENSTOCK_INVARIANT(iteration.record.committed_by_any.sets ==
                      protocol::ComputeCommitted(iteration.record).sets);
+  PENSTOCK_INVARIANT(counts.AreTrue(iteration.id, iteration.record, &context));
 }
 
 }  // namespace
@@ -58,7 +60,7 @@ void PartitionPlacer::OpenAndPlace(Transaction& txn, IterationId id, int64_t mos
   const bool checks = orders_.checks_kept();
   if (nothing_new && !checks) return;
   if (!nothing_new && options_.placings != nullptr) ++*options_.placings;
-  if (checks) CheckKept(state_, iteration);
+  if (checks) CheckKept(state_, iteration, txn.counts(), txn.GetContext(id));
   Place(txn, iteration, most);
   if (!iteration.record.closed) {
     audiences_.Extend(iteration, txn.GetContext(id), RuleOf(iteration),

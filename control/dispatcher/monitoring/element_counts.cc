@@ -115,6 +115,30 @@ ElementCounts::Totals ElementCounts::TotalsOf(IterationId iteration) const {
   return found == iterations_.end() ? Totals() : found->second.totals;
 }
 
+bool ElementCounts::AreTrue(IterationId iteration, const protocol::IterationRecord& record,
+                            const protocol::IterationContext* context) const {
+  const auto found = iterations_.find(iteration);
+  if (found == iterations_.end()) return true;
+  const Iteration& of = found->second;
+  if (of.has_context != (context != nullptr)) return true;  // Count() forgets it first
+  Totals totals;
+  size_t stale = 0;
+  for (size_t p = 0; p < of.partitions.size(); ++p) {
+    const Sets& sets = of.partitions[p];
+    totals.received += sets.received.size();
+    totals.committed += sets.committed.size();
+    if (sets.stale) {
+      ++stale;
+      continue;
+    }
+    Sets counted;
+    CountAnew(record, context, PartitionId(p + 1), counted);
+    if (sets != counted) return false;
+  }
+  return of.partitions.size() == record.partitions.size() && of.totals == totals &&
+         of.stale == stale;
+}
+
 void ElementCounts::Changed(IterationId iteration, const protocol::IterationRecord& record,
                             const protocol::IterationChange& change) {
   Iteration* of = Find(iteration);

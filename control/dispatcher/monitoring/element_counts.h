@@ -25,11 +25,15 @@ class ElementCounts {
     IndexSet received;
     IndexSet committed;
     bool stale = true;  // must be counted again
+
+    friend bool operator==(const Sets&, const Sets&) = default;
   };
   // The numbers of elements in all sets of an iteration.
   struct Totals {
     int64_t received = 0;
     int64_t committed = 0;
+
+    friend bool operator==(const Totals&, const Totals&) = default;
   };
 
   // Called when a context was made for the iteration: no reader has reported anything to it.
@@ -43,6 +47,10 @@ class ElementCounts {
   // have empty sets, or are missing at the end.
   absl::Span<const Sets> Of(IterationId iteration) const;
   Totals TotalsOf(IterationId iteration) const;
+  // Returns whether the sets that are not stale are those that Count() would count, and the totals
+  // are the sums of all sets. For tests: reads all sets of the iteration.
+  bool AreTrue(IterationId iteration, const protocol::IterationRecord& record,
+               const protocol::IterationContext* context) const;
 
   // Called after a change was applied to the record.
   void Changed(IterationId iteration, const protocol::IterationRecord& record,

@@ -95,6 +95,23 @@ TEST_F(ElementCountsTest, TotalsAreTheSumsOfTheSets) {
   EXPECT_EQ(received(), of_sets);
 }
 
+TEST_F(ElementCountsTest, OnlyAPartitionThatIsNotStaleCanBeCountedWrongly) {
+  const auto are_true = [&] { return counts_.AreTrue(kIteration, record_, &context_); };
+  EXPECT_TRUE(are_true());
+  context_.partitions[2].acks.At(0).reported = IndexSet::Of(0, 5);
+  EXPECT_FALSE(are_true()) << "the counts were not told";
+  Report(1, {.partition = PartitionId(3), .received = IndexSet::Of(0, 5)});
+  EXPECT_TRUE(are_true());
+  context_.partitions[2].acks.At(0).reported = IndexSet::Of(0, 1);
+  EXPECT_FALSE(are_true());
+  Report(1, {.partition = PartitionId(3), .received = IndexSet::Of(0, 1), .whole = true});
+  EXPECT_TRUE(are_true()) << "counted when somebody asks";
+  EXPECT_EQ(received(), 5);
+  Read();
+  EXPECT_TRUE(are_true());
+  EXPECT_EQ(received(), 1);
+}
+
 // A dispatcher that starts again has only the record.
 TEST_F(ElementCountsTest, BeginsWithWhatIsCommitted) {
   Alter(p::ReaderCommitted{ClientId(2), PartitionId(7), IndexSet::Of(2, 4)});

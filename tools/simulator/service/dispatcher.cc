@@ -31,11 +31,15 @@ constexpr size_t kSnapshotStep = 300;  // bytes; a snapshot takes several transa
 constexpr int64_t kEventsForCheck = 16;
 constexpr Span kOtherDiskTime = {absl::Microseconds(10), absl::Microseconds(200)};
 
-bool KeepsWhatItComputes(const control::State& state) {
-  return state.placed == state.ComputePlaced() &&
-         std::ranges::all_of(state.iterations, [](const auto& entry) {
-           const protocol::IterationRecord& record = entry.second.record;
-           return record.committed_by_any.sets == protocol::ComputeCommitted(record).sets;
+bool KeepsWhatItComputes(const control::SharedState& shared) {
+  return shared.state.placed == shared.state.ComputePlaced() &&
+         std::ranges::all_of(shared.state.iterations, [&shared](const auto& entry) {
+           const auto& [id, iteration] = entry;
+           const protocol::IterationRecord& record = iteration.record;
+           const auto context = shared.contexts.find(id);
+           return record.committed_by_any.sets == protocol::ComputeCommitted(record).sets &&
+                  shared.counts.AreTrue(
+                      id, record, context == shared.contexts.end() ? nullptr : &context->second);
          });
 }
 
@@ -116,7 +120,7 @@ void Dispatcher::CompareState(const Life& life, control::Core& core) {
   const absl::Status status =
       own.ok() ? world().shadow.OnOwnState(txn.shared().sequence, *std::move(own)) : own.status();
   if (!status.ok()) world().Violates(status.message());
-  if (!KeepsWhatItComputes(txn.shared().state)) {
+  if (!KeepsWhatItComputes(txn.shared())) {
     world().Violates("what the dispatcher keeps is not what it would compute from its state");
   }
 }
