@@ -107,6 +107,15 @@ class Connections {
   std::shared_ptr<const Connection> latest_ GUARDED_BY(mu_);
 };
 
+// Explains the answer of a dispatcher that does not know a method.
+absl::Status OrEarlierRelease(absl::Status status, const std::string& address) {
+  if (!absl::IsUnimplemented(status)) return status;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the dispatcher at ", address, " does not know this call (", status.message(),
+                   "): its release is earlier than that of this process; upgrade the dispatcher "
+                   "first, at most one release at a time"));
+}
+
 class GrpcDispatcherStub final : public DispatcherStub {
  public:
   GrpcDispatcherStub(std::vector<std::string> addresses, std::string token_file,
@@ -275,7 +284,8 @@ class GrpcDispatcherStub final : public DispatcherStub {
                 context.set_deadline(absl::ToChronoTime(WallTime() + left));
                 std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
                 const std::shared_ptr<const Connection> connection = connections_.at(its).Latest();
-                return FromGrpc(((*connection->stub).*method)(&context, request, &answer));
+                return OrEarlierRelease(
+                    FromGrpc(((*connection->stub).*method)(&context, request, &answer)), its);
               });
     if (!status.ok()) return status;
     return answer;

@@ -42,7 +42,8 @@ using ReconnectingWorkerEvents = ReconnectingEvents<WorkerUp, WorkerDown>;
 
 // Any thread may call any method. Calls wait for their answers. They go to the address that
 // answered last, and to the others if no leader answers there. Errors are those of the dispatcher
-// itself, Unavailable "no dispatcher answers at <addresses> within <timeout>: <why>", or Cancelled.
+// itself, Unavailable "no dispatcher answers at <addresses> within <timeout>: <why>", Cancelled, or
+// FailedPrecondition, which names the address, if the dispatcher's release does not have the call.
 class DispatcherStub {
  public:
   // Makes a stub for a service (target.h): "[grpc://]host:port", "grpcs://host:port" with `tls`, or
