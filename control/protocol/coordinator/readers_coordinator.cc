@@ -54,11 +54,14 @@ void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
   }
 }
 
-// Returns whether another client reads under the number `consumer`.
+// Returns whether another client reads under the number `consumer`. Nobody reads a finished
+// iteration, in which readers that died stay active.
 bool IsTaken(const IterationRecord& record, int64_t consumer, ClientId client) {
-  return std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& its) {
-    return its.consumer == consumer && its.status == ReaderStatus::kActive && its.client != client;
-  });
+  return !record.finished &&
+         std::any_of(record.readers.begin(), record.readers.end(), [&](const ReaderRecord& its) {
+           return its.consumer == consumer && its.status == ReaderStatus::kActive &&
+                  its.client != client;
+         });
 }
 
 // Returns the reason for which a consumer cannot join; nullopt if it can. The consumers of a

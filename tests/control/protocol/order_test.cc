@@ -269,6 +269,25 @@ class OrderOfConsumers : public testing::Test {
       Settle(AssignTo(record_, context_, partition, WorkerId(1)));
     }
   }
+  // Each of two consumers receives the two elements of its partition and reports both, and is told
+  // the end. The first one delivers both, the second one as many as `delivered`.
+  void ReadAll(Index delivered) {
+    Join(1, 0);
+    Join(2, 1);
+    Place();
+    for (const uint64_t p : {1, 2}) {
+      const Index its = p == 1 ? 2 : delivered;
+      Settle(OnReport(record_, context_, ClientId(p), Incarnation(p),
+                      {.partition = PartitionId(p),
+                       .placement = Placement(1),
+                       .delivered = IndexSet::Of(0, its),
+                       .received = its < 2 ? IndexSet::Of(its, 2) : IndexSet()}));
+      Settle(OnReport(record_, context_, ClientId(p), Incarnation(p),
+                      {.partition = PartitionId(3 - p), .placement = Placement(1)}));
+      Settle(OnEnded(record_, context_, WorkerId(1), PartitionId(p), Placement(1), 2));
+    }
+    ASSERT_TRUE(record_.closed);
+  }
   template <class What>
   std::vector<What> Sent() const {
     std::vector<What> sent;
@@ -329,20 +348,7 @@ TEST_F(OrderOfConsumers, APartitionGoesAsFarAsAllItsConsumersHaveRoom) {
 // The first consumer has delivered its elements and left. The second one dies with an element that
 // it received and did not deliver.
 TEST_F(OrderOfConsumers, AFollowerGetsWhatAConsumerDidNotDeliverBeforeItDied) {
-  Join(1, 0);
-  Join(2, 1);
-  Place();
-  for (const uint64_t p : {1, 2}) {
-    Settle(OnReport(record_, context_, ClientId(p), Incarnation(p),
-                    {.partition = PartitionId(p),
-                     .placement = Placement(1),
-                     .delivered = IndexSet::Of(0, p == 1 ? 2 : 1),
-                     .received = p == 1 ? IndexSet() : IndexSet::Of(1, 2)}));
-    Settle(OnReport(record_, context_, ClientId(p), Incarnation(p),
-                    {.partition = PartitionId(3 - p), .placement = Placement(1)}));
-    Settle(OnEnded(record_, context_, WorkerId(1), PartitionId(p), Placement(1), 2));
-  }
-  ASSERT_TRUE(record_.closed);
+  ReadAll(/*delivered=*/1);
   Settle(OnLeave(record_, context_, ClientId(1), Incarnation(1), {}));
   Settle(OnReaderExpired(record_, context_, ClientId(2)));
   EXPECT_FALSE(record_.finished);
@@ -361,6 +367,17 @@ TEST_F(OrderOfConsumers, AFollowerGetsWhatAConsumerDidNotDeliverBeforeItDied) {
   ASSERT_EQ(assigned.size(), 2u);
   EXPECT_EQ(assigned[0].skip, IndexSet::Of(0, 2));
   EXPECT_EQ(assigned[1].skip, IndexSet::Of(0, 1));
+}
+
+// Both consumers have delivered everything, and the second one dies before it has left. No lease is
+// needed for a finished iteration, so it is never declared dead.
+TEST_F(OrderOfConsumers, AFollowerInAFinishedIterationGetsTheEnd) {
+  ReadAll(/*delivered=*/2);
+  EXPECT_TRUE(record_.finished);
+  sent_.clear();
+  Join(3, 1);
+  EXPECT_TRUE(Sent<Refused>().empty());
+  EXPECT_EQ(Sent<ToClient<End>>().size(), 1u);
 }
 
 TEST(OrderOfThree, APartitionGoesAsFarAsTheOneWithTheLeastRoom) {
