@@ -47,6 +47,7 @@ std::shared_ptr<JobReader> JobReader::Of(const BuildSite& site) {
   if (kept == nullptr) {
     std::shared_ptr<JobReader> reader(new JobReader(site));
     run.commits->Add([reader](uint64_t save) { return reader->Commit(save); });
+    run.commits->AddEnd([reader] { return reader->AwaitEnd(); });
     run.commits->AddStop([reader](absl::Duration bound) { reader->Stop(bound); });
     kept = reader;
   }
@@ -342,14 +343,19 @@ absl::Status JobReader::TakeUpAll(int64_t pass, const StateExchange::TakenUp& ta
   return absl::OkStatus();
 }
 
+JobSessions::Sessions JobReader::Sessions() {
+  MutexLock lock(mu_);
+  return sessions_.All();
+}
+
 void JobReader::Stop(absl::Duration bound) {
   const absl::Time deadline = BootTime() + bound;
-  JobSessions::Sessions sessions;
-  {
-    MutexLock lock(mu_);
-    sessions = sessions_.All();
-  }
-  for (const std::shared_ptr<Session>& session : sessions) session->Leave(deadline - BootTime());
+  for (const std::shared_ptr<Session>& session : Sessions()) session->Leave(deadline - BootTime());
+}
+
+absl::Status JobReader::AwaitEnd() {
+  for (const std::shared_ptr<Session>& session : Sessions()) RETURN_IF_ERROR(session->AwaitEnd());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<control::Commit>> JobReader::CommitOf(uint64_t save) {

@@ -53,6 +53,9 @@ class JobReader {
   // Also returns OK if a later state is committed. Returns FailedPrecondition for a state that this
   // reader does not know, or no longer keeps. Any thread.
   absl::Status Commit(uint64_t save);
+  // Called when the running dataset is at its end: waits until the deliveries of passes that were
+  // read to their ends are durable. Errors as those of Next(). Any thread.
+  absl::Status AwaitEnd();
   // Stops reading: reports the deliveries to the dispatcher, so that other readers get the
   // remaining elements. Any thread. Returns when the dispatcher has confirmed the report, or after
   // `bound`.
@@ -68,6 +71,7 @@ class JobReader {
   static std::optional<control::Commit> CommitOf(uint64_t save, const ReaderState& state);
   // Returns the session on `repetition`, which it begins if there is none.
   absl::StatusOr<std::shared_ptr<Session>> SessionOf(int64_t repetition) REQUIRES(mu_);
+  JobSessions::Sessions Sessions();  // all
   ReaderState StateNow(int64_t repetition) REQUIRES(mu_);
   // Adds `state` to the state that is being written. A position that a node above keeps is added
   // later, to the state that will contain this position.

@@ -47,18 +47,14 @@ class Cluster {
   }
   // Stops the dispatcher and starts another on the same port and journal.
   void RestartDispatcher() {
+    StopDispatcher();
+    StartDispatcher();
+  }
+  void StopDispatcher() {
     config_.port = dispatcher_->port();
     dispatcher_->Stop();
     dispatcher_.reset();
-    StartDispatcher();
   }
-
-  // Returns options that distribute through this cluster.
-  DistributeOptions Options(ShardingPolicy mode, std::string job_name = "") const {
-    return {.processing_mode = mode, .service = service(), .job_name = std::move(job_name)};
-  }
-
- private:
   void StartDispatcher() {
     config_.heartbeat_interval = absl::Milliseconds(100);
     absl::StatusOr<std::unique_ptr<DispatchServer>> dispatcher =
@@ -67,6 +63,12 @@ class Cluster {
     dispatcher_ = *std::move(dispatcher);
   }
 
+  // Returns options that distribute through this cluster.
+  DistributeOptions Options(ShardingPolicy mode, std::string job_name = "") const {
+    return {.processing_mode = mode, .service = service(), .job_name = std::move(job_name)};
+  }
+
+ private:
   DispatcherConfig config_;
   protocol::Broken broken_;
   std::unique_ptr<DispatchServer> dispatcher_;

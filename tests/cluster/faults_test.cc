@@ -88,6 +88,24 @@ TEST(Faults, ADrainedWorkerHandsItsPartitionsOn) {
   EXPECT_EQ(Differences(Together(std::move(first), ReadAll(*it))), "");
 }
 
+// The buffer holds the whole job, so the first element comes after the job's end.
+TEST(Faults, TheEndAfterAShuffleWaitsUntilTheDispatcherIsBack) {
+  TemporaryFolder folder;
+  Cluster cluster(1, {.work_dir = folder.path(), .fault_tolerant_mode = true});
+  absl::StatusOr<Iterator> it = Dataset::Range(100)
+                                    .Distribute(cluster.Options(ShardingPolicy::kDynamic))
+                                    .Shuffle(1000, {.seed = 1})
+                                    .MakeIterator();
+  ASSERT_TRUE(it.ok()) << it.status();
+  std::vector<int64_t> values = ReadSome(*it, 1);
+  cluster.StopDispatcher();
+  values = Together(std::move(values), ReadSome(*it, 99));
+  const absl::Status away = it->Next(absl::Now() + absl::Milliseconds(50)).status();
+  EXPECT_EQ(away.code(), absl::StatusCode::kDeadlineExceeded) << away;
+  cluster.StartDispatcher();
+  EXPECT_EQ(Differences(Together(std::move(values), ReadAll(*it)), 100), "");
+}
+
 TEST(Faults, ARestartedDispatcherGoesOnFromItsJournal) {
   TemporaryFolder folder;
   Cluster cluster(2, {.work_dir = folder.path(), .fault_tolerant_mode = true});

@@ -89,6 +89,9 @@ class Delivery {
   virtual void OnEnd(const control::End& end) { end_ = end; }
   const std::optional<control::End>& end() const { return end_; }  // nullopt: no end yet
   bool over() const { return end_.has_value() && !HasSome(); }
+  // True if the dispatcher may send End before it knows of all that Next() has returned, and would
+  // give the rest to a later process.
+  virtual bool EndMayMissDeliveries() const { return false; }
 
   // --- Rounds ---
   // True if every report also covers rounds, and received elements are reported without deliveries.

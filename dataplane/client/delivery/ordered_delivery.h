@@ -23,6 +23,10 @@ class OrderedDelivery final : public Delivery {
   absl::Status OnWelcome(const control::Welcome& welcome) override;
   void OnMembership(const control::Membership& membership) override;
   void OnEnd(const control::End& end) override;
+  // With several consumers, End follows once all elements are received (rule 8).
+  bool EndMayMissDeliveries() const override {
+    return parts_.options.delivery.num_consumers.has_value();
+  }
 
  private:
   void SendReceiveLimit(PartitionId partition);

@@ -42,6 +42,8 @@ class SharedDelivery final : public UnorderedDelivery {
     return !ready() && Delivery::MustReportTaken(times);
   }
   bool shared() const override { return true; }
+  // With an early end, received elements are reported as handed on (rule 31).
+  bool EndMayMissDeliveries() const override { return parts_.options.delivery.early_end; }
   std::vector<ReceivedElement> GiveBack(PartitionId partition, bool all) override;
 };
 

@@ -53,7 +53,7 @@ Session::~Session() {
 
 bool Session::Ready() {
   MutexLock lock(parts_.mu);
-  if (parts_.end_seen || !parts_.error.ok()) return true;
+  if (parts_.ReturnsEnd() || !parts_.error.ok()) return true;
   return parts_.delivery->ReturnsNext() && parts_.LeaseHolds();
 }
 
@@ -65,7 +65,10 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   if (calls.OnCall()) parts_.WakeAgent();
   parts_.links.TakeError().IgnoreError();  // drops the error of an earlier call
   while (true) {
-    if (parts_.end_seen) return std::nullopt;
+    if (parts_.end_seen) {
+      RETURN_IF_ERROR(AwaitEnd(lock));
+      return std::nullopt;
+    }
     if (parts_.IsCancelled()) return absl::CancelledError("the iterator was stopped");
     if (!parts_.error.ok()) return parts_.error;
     if (parts_.delivery->ready() && parts_.LeaseHolds()) {
@@ -81,8 +84,8 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     }
     if (parts_.delivery->over()) {
       parts_.end_seen = true;
-      parts_.WakeAgent();
-      return std::nullopt;
+      parts_.WakeAgent();  // sends the goodbye
+      continue;
     }
     if (absl::Status error = parts_.others.TakeError(); !error.ok()) return error;
     if (absl::Status error = parts_.links.TakeError(); !error.ok()) return error;
@@ -95,6 +98,28 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
   }
 }
 
+absl::Status Session::AwaitEnd() {
+  MutexLock lock(parts_.mu);
+  return parts_.end_seen ? AwaitEnd(lock) : absl::OkStatus();
+}
+
+absl::Status Session::AwaitEnd(MutexLock& lock) {
+  if (parts_.ReturnsEnd()) return absl::OkStatus();
+  parts_.calls.times().Waits();
+  const absl::Duration timeout = parts_.options.distribute.timeout;
+  parts_.changed.WaitFor(lock, timeout, [this]() REQUIRES(parts_.mu) {
+    return parts_.ReturnsEnd() || parts_.IsCancelled() || !parts_.error.ok();
+  });
+  if (parts_.ReturnsEnd()) return absl::OkStatus();
+  if (parts_.IsCancelled()) return absl::CancelledError("the iterator was stopped");
+  if (!parts_.error.ok()) return parts_.error;
+  return absl::UnavailableError(absl::StrCat(
+      "all elements were returned, but the dispatcher at ", parts_.dispatcher.address(),
+      " did not confirm within ", absl::FormatDuration(timeout),
+      " that the last of them are delivered; call Next() again to wait for it: if this process "
+      "ends before, another process may get these elements again"));
+}
+
 Delivery::Taken Session::Take(PendingDeliveries* pending) {
   Delivery::Taken taken = parts_.delivery->Take(pending != nullptr);
   if (const WorkerId from = taken.received.from) {
@@ -102,8 +127,11 @@ Delivery::Taken Session::Take(PendingDeliveries* pending) {
     if (times.waiting()) parts_.links.CountWait(from, times);
     times.Returns();
   }
-  if (taken.pending)
+  if (taken.pending) {
     pending->Add({this, taken.received.identity.partition, taken.received.position});
+  } else {
+    parts_.end_may_miss |= parts_.delivery->EndMayMissDeliveries();
+  }
   parts_.ledger.NoteNews();
   if (taken.ends) parts_.Fail(taken.error);
   if (parts_.delivery->MustReportTaken(parts_.calls.times())) parts_.WakeAgent();
@@ -119,6 +147,7 @@ absl::Status Session::OnDelivered(absl::Span<const PendingDelivery> deliveries) 
   }
   if (parts_.dispatcher.leave_sent()) return absl::CancelledError("the iterator was stopped");
   parts_.ledger.OnDelivered(deliveries);
+  parts_.end_may_miss = true;  // they may have been reported as handed on
   // The session may be able to leave now.
   if (parts_.delivery->end().has_value() && parts_.ledger.handed() == 0) parts_.WakeAgent();
   return absl::OkStatus();
@@ -136,7 +165,7 @@ control::Heard Session::heard() const {
 
 bool Session::ended() const {
   MutexLock lock(parts_.mu);
-  return (parts_.end_seen && parts_.ledger.handed() == 0) || parts_.options.claims_only;
+  return (parts_.ReturnsEnd() && parts_.ledger.handed() == 0) || parts_.options.claims_only;
 }
 
 int64_t Session::others_took_all() const {

@@ -36,17 +36,23 @@ class Session final : private GivesElements {
   int64_t repetition() const { return parts_.options.repetition; }
 
   // Waits for the next element and returns it; nullopt at the end and from then on. An element's
-  // error is returned in the element's place. Returns Unavailable if the iteration has had no
-  // worker, or a worker with a part of the data has been out of reach, for the whole
-  // options.timeout; the next call waits again. FailedPrecondition and refusals of the dispatcher
-  // are final. One thread at a time.
+  // error is returned in the element's place. Returns Unavailable if, for the whole
+  // options.timeout, the iteration has had no worker, a worker with a part of the data has been out
+  // of reach, or AwaitEnd() has waited; the next call waits again. FailedPrecondition and refusals
+  // of the dispatcher are final. One thread at a time.
   absl::StatusOr<std::optional<Element>> Next();
+  // If Next() has returned the end, and all returned elements are delivered: waits until all
+  // deliveries are durable, so that no later process gets these elements again. Otherwise returns
+  // OK at once. Errors are those of Next(). Any thread.
+  absl::Status AwaitEnd();
   // Returns true if Next() would not wait.
   bool Ready();
 
   IndicesByPartition delivered() const;
   control::Heard heard() const;  // last heard from the dispatcher
-  bool ended() const;  // Next() has returned nullopt, and all returned elements are delivered
+  // True if Next() has returned nullopt, all returned elements are delivered, and AwaitEnd() would
+  // not wait.
+  bool ended() const;
   // Returns the number of elements that other readers got, if Next() returned none before the end;
   // else 0.
   int64_t others_took_all() const;
@@ -74,6 +80,7 @@ class Session final : private GivesElements {
   absl::Status OnDelivered(absl::Span<const PendingDelivery> deliveries) override;
 
   Delivery::Taken Take(PendingDeliveries* pending) REQUIRES(parts_.mu);
+  absl::Status AwaitEnd(MutexLock& lock) REQUIRES(parts_.mu);
   void SayGoodbye(MutexLock& lock, absl::Duration bound) REQUIRES(parts_.mu);
 
   Mutex committing_mu_;  // held by Commit(); acquired before parts_.mu

@@ -155,7 +155,8 @@ void SessionAgent::Recall(const WorkerLinks::Readers& readers) {
 void SessionAgent::TendWaiting(absl::Time now, absl::Time& wake) {
   CallTracker& calls = parts_.calls;
   calls.Look(now);
-  if (calls.waiting() && !parts_.dispatcher.leaving() && parts_.error.ok()) {
+  if (calls.waiting() && !parts_.ReturnsEnd() && !parts_.dispatcher.leaving() &&
+      parts_.error.ok()) {
     calls.lines().Waits(absl::FromChrono(calls.Waiting()),
                         [this]() REQUIRES(parts_.mu) { return WaitsFor(); });
   }
@@ -182,6 +183,8 @@ std::string SessionAgent::WaitsFor() const {
   const std::string& dispatcher = parts_.dispatcher.address();
   if (!parts_.dispatcher.welcomed())
     return absl::StrCat("the dispatcher at ", dispatcher, ", which does not answer");
+  if (parts_.delivery->over())
+    return absl::StrCat("the dispatcher at ", dispatcher, ", which must confirm the deliveries");
   if (std::string missing = parts_.links.OutOfReach(dispatcher); !missing.empty()) return missing;
   if (std::string reason = parts_.others.BlockingReason(); !reason.empty()) return reason;
   if (parts_.ledger.at_once() && parts_.delivery->shared())

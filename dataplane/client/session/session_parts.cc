@@ -52,6 +52,15 @@ bool SessionParts::Owes() const {
          !commits.Covers(ledger.Delivered());
 }
 
+bool SessionParts::AwaitsGoodbye() const {
+  return end_may_miss && !dispatcher.left() &&
+         dispatcher.welcome()->terms.ack_mode == AckMode::kOnDelivery;
+}
+
+bool SessionParts::ReturnsEnd() const {
+  return end_seen && (ledger.handed() > 0 || !AwaitsGoodbye());
+}
+
 bool SessionParts::MayLeave() const {
   // A commit names other repetitions too.
   return error.ok() && !commits.awaited().has_value() && dispatcher.IsOpen() &&

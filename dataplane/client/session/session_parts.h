@@ -38,6 +38,13 @@ struct SessionParts {
   // it could return.
   void SendReport(News news, bool waits = false) REQUIRES(mu);
   bool Owes() const REQUIRES(mu);  // some deliveries need a Commit()
+  // True if the dispatcher may not know of all deliveries, although it has sent the end. The
+  // goodbye names all of them, and is answered once they are durable. Under ack_mode = kOnCommit,
+  // Commit() waits instead.
+  bool AwaitsGoodbye() const REQUIRES(mu);
+  // True if Next() has reached the end and need not wait to return it. While later nodes hold
+  // elements, it does not wait: they may pass these on only once they have got the end.
+  bool ReturnsEnd() const REQUIRES(mu);
   bool MayLeave() const REQUIRES(mu);
   bool WantsNoLinks() const REQUIRES(mu);
   WorkerLinks::Grants TakeGrants() REQUIRES(mu);
@@ -57,9 +64,10 @@ struct SessionParts {
   CreditManager credits GUARDED_BY(mu);
   WorkerLinks links GUARDED_BY(mu);
   std::unique_ptr<Delivery> delivery GUARDED_BY(mu);
-  absl::Status error GUARDED_BY(mu);     // final
-  bool end_seen GUARDED_BY(mu) = false;  // Next() has returned the end
-  bool stopping GUARDED_BY(mu) = false;  // the agent must end
+  absl::Status error GUARDED_BY(mu);         // final
+  bool end_seen GUARDED_BY(mu) = false;      // Next() has reached the end
+  bool end_may_miss GUARDED_BY(mu) = false;  // the end may come before a delivery is durable
+  bool stopping GUARDED_BY(mu) = false;      // the agent must end
 };
 
 }  // namespace penstock::client

@@ -37,19 +37,19 @@ void StreamEvents::OnGivenUp(const absl::Status& status) {
   MutexLock lock(parts_.mu);
   DispatcherSession& dispatcher = parts_.dispatcher;
   dispatcher.OnLost();
-  const bool handed = parts_.ledger.handed() > 0;
+  const bool undelivered = parts_.ledger.handed() > 0 || parts_.AwaitsGoodbye();
   const bool over = parts_.delivery->over();
   // After the end it is safe to wait for a dispatcher that is away. If the session ended without
-  // the dispatcher, uncommitted elements would be lost.
+  // the dispatcher, uncommitted elements would be lost, or delivered again.
   if (absl::IsUnavailable(status) && parts_.error.ok() && over && !dispatcher.left() &&
-      !dispatcher.for_good() && (parts_.Owes() || handed)) {
+      !dispatcher.for_good() && (parts_.Owes() || undelivered)) {
     dispatcher.ReopenSoon();
     parts_.WakeAgent();
     return parts_.WakeWaiting();
   }
   dispatcher.OnOver(status);
   // Without a lease, received elements can no longer be returned.
-  if (!dispatcher.left() && (!over || handed)) parts_.Fail(status);
+  if (!dispatcher.left() && (!over || undelivered)) parts_.Fail(status);
   parts_.WakeWaiting();
 }
 

@@ -116,6 +116,21 @@ absl::Status CommitListeners::Commit(uint64_t save) {
   return first;
 }
 
+void CommitListeners::AddEnd(EndListener listener) {
+  MutexLock lock(mu_);
+  end_listeners_.push_back(std::move(listener));
+}
+
+absl::Status CommitListeners::AwaitEnd() {
+  std::vector<EndListener> listeners;  // called without the lock, because they wait
+  {
+    MutexLock lock(mu_);
+    listeners = end_listeners_;
+  }
+  for (const EndListener& listener : listeners) RETURN_IF_ERROR(listener());
+  return absl::OkStatus();
+}
+
 void CommitListeners::AddStop(StopListener listener) {
   MutexLock lock(mu_);
   stop_listeners_.push_back(std::move(listener));

@@ -83,6 +83,13 @@ class CommitListeners {
   // Calls all listeners; returns the first error.
   absl::Status Commit(uint64_t save);
 
+  // Called when the dataset is at its end, before its owner learns of that. Waits until no other
+  // reader can get the elements that were delivered. Returns the first error. Listeners added by
+  // AddEnd() are kept as long as this object lives.
+  using EndListener = std::function<absl::Status()>;
+  void AddEnd(EndListener listener);
+  absl::Status AwaitEnd();
+
   // Notes that reading was stopped on purpose (Iterator::Stop). Returns when all parties concerned
   // have been notified, or after `bound`. Listeners added by AddStop() are kept as long as this
   // object lives. RunContext::stop cannot replace Stop(): nobody waits for the work that a token's
@@ -95,6 +102,7 @@ class CommitListeners {
   Mutex mu_;
   uint64_t last_id_ GUARDED_BY(mu_) = 0;
   std::map<uint64_t, Listener> listeners_ GUARDED_BY(mu_);
+  std::vector<EndListener> end_listeners_ GUARDED_BY(mu_);
   std::vector<StopListener> stop_listeners_ GUARDED_BY(mu_);
 };
 

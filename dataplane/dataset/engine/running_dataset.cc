@@ -70,7 +70,12 @@ absl::StatusOr<std::optional<Element>> RunningDataset::Next() {
   // If Distribute is the last node, Distribute itself counts its elements as delivered.
   const PendingDeliveries::Scope scope(counts_deliveries_ ? &pending_ : nullptr);
   RETURN_IF_ERROR(EnsureRestored());
-  return nodes_->Next();
+  absl::StatusOr<std::optional<Element>> next = nodes_->Next();
+  if (next.ok() && !next->has_value()) {
+    RETURN_IF_ERROR(pending_.Deliver());  // of elements that a node dropped
+    RETURN_IF_ERROR(commits_.AwaitEnd());
+  }
+  return next;
 }
 
 absl::StatusOr<std::optional<Element>> RunningDataset::Deliver(

@@ -58,7 +58,8 @@ class RunningDataset {
   // methods.
   absl::Status Start();
 
-  // Makes the next element; nullopt at the end. An error takes the place of an element.
+  // Makes the next element; nullopt at the end, once the delivered elements can no longer go to
+  // other readers. An error takes the place of an element.
   absl::StatusOr<std::optional<Element>> Next();
   // Called just before the program gets a result of Next(), or an error in its place. Delivers the
   // elements of Distribute from which it was made, and counts the step. Returns `next`, or an error

@@ -75,6 +75,7 @@ class FakeDispatcher final : public control::DispatcherStub {
         [](const control::ClientUp& up) { return std::holds_alternative<Message>(up); }));
   }
   bool answer_heartbeats = true;  // set before a session begins
+  bool answer_leaves = true;      // set before a session begins
 
   // --- DispatcherStub ------------------------------------------------------------
 
@@ -156,7 +157,7 @@ class FakeDispatcher final : public control::DispatcherStub {
           events.OnMessage(control::ClientHeartbeatAnswer{counter}, 0);
         });
       }
-      if (std::holds_alternative<control::Leave>(message)) {
+      if (std::holds_alternative<control::Leave>(message) && answer_leaves) {
         actions_.push_back(
             [](control::ClientSessionEvents& events) { events.OnMessage(control::Left(), 0); });
       }

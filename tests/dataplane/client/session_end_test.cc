@@ -215,5 +215,114 @@ TEST_F(SessionTest, WithAnEarlyEndItGivesNothingBack) {
   EXPECT_EQ(session_->delivered().at(kPartition), IndexSet::Of(0, 3));
 }
 
+// A consumer of a fixed order, to which the dispatcher sends the end once everything is received.
+class OrderEndTest : public SessionTest {
+ protected:
+  OrderEndTest() {
+    consumers_ = 1;
+    order_ = MergeOrder::kDeterministic;
+    dispatcher_.answer_leaves = false;
+  }
+  // Reads all elements. The end has come before the last of them is returned.
+  void ReadAll(absl::Duration timeout = absl::Minutes(1)) {
+    Begin(std::nullopt, absl::Hours(1), timeout);
+    auto link = Link();
+    for (Index i = 0; i < 2; ++i) ASSERT_TRUE(Send(link->link(), i).ok());
+    EXPECT_EQ(NextValue(), 0);
+    dispatcher_.Say(control::End());
+    EXPECT_EQ(NextValue(), 1);
+  }
+  std::future<absl::StatusOr<std::optional<Element>>> NextInBackground() {
+    return std::async(std::launch::async, [this] { return session_->Next(); });
+  }
+  static bool IsEnd(const absl::StatusOr<std::optional<Element>>& next) {
+    return next.ok() && !next->has_value();
+  }
+};
+
+TEST_F(OrderEndTest, ReturnsTheEndOnceAllDeliveriesAreDurable) {
+  ReadAll();
+  auto end = NextInBackground();
+  const control::PartitionIndices all{kPartition, IndexSet::Of(0, 2)};
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered, ElementsAre(all));
+  EXPECT_FALSE(session_->Ready());
+  EXPECT_FALSE(session_->ended());
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);
+  dispatcher_.Say(Welcome());
+  EXPECT_THAT(dispatcher_.Heard<control::Leave>(1).delivered, ElementsAre(all));
+  EXPECT_FALSE(session_->Ready());
+  dispatcher_.Say(control::Left());
+  EXPECT_TRUE(IsEnd(end.get()));
+  EXPECT_TRUE(session_->ended());
+  EXPECT_TRUE(IsEnd(session_->Next()));
+}
+
+TEST_F(OrderEndTest, IsAnErrorWhileTheDispatcherStaysAway) {
+  ReadAll(kShortTimeout);
+  dispatcher_.Break();
+  dispatcher_.Heard<control::ClientHello>(1);  // is not answered
+  const absl::Status unknown = session_->Next().status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(unknown.message()),
+              ::testing::AllOf(HasSubstr("the dispatcher at fake:1 did not confirm within 400ms"),
+                               HasSubstr("call Next() again")));
+  dispatcher_.Heard<control::ClientHello>(2);
+  dispatcher_.Say(Welcome());
+  dispatcher_.Heard<control::Leave>();
+  dispatcher_.Say(control::Left());
+  EXPECT_TRUE(IsEnd(session_->Next()));
+}
+
+TEST_F(OrderEndTest, IsRefusedToAConsumerThatWasDeclaredDead) {
+  ReadAll();
+  auto end = NextInBackground();
+  dispatcher_.Heard<control::Leave>();
+  dispatcher_.Break(absl::FailedPreconditionError("declared dead"));
+  EXPECT_EQ(end.get().status(), absl::FailedPreconditionError("declared dead"));
+}
+
+TEST_F(OrderEndTest, AStopEndsTheWait) {
+  ReadAll();
+  auto end = NextInBackground();
+  dispatcher_.Heard<control::Leave>();
+  stop_.request_stop();
+  EXPECT_EQ(end.get().status().code(), absl::StatusCode::kCancelled);
+  dispatcher_.Say(control::Left());
+}
+
+TEST_F(OrderEndTest, DoesNotWaitIfOnlyStatesAreCommitted) {
+  ack_mode_ = AckMode::kOnCommit;
+  dispatcher_.answer_leaves = true;
+  ReadAll();
+  EXPECT_TRUE(IsEnd(session_->Next()));
+}
+
+// The nodes that hold the last elements need the end to pass them on.
+TEST_F(SessionTest, TheEndAfterNodesWaitsUntilTheirDeliveriesAreDurable) {
+  delivers_later_ = true;
+  dispatcher_.answer_leaves = false;
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  PendingDeliveries pending;
+  {
+    const PendingDeliveries::Scope scope(&pending);
+    EXPECT_EQ(NextValue(), 0);
+    EXPECT_TRUE(Reported(&control::PartitionReport::handed, IndexSet::Of(0, 1)));
+    dispatcher_.Say(control::End());
+    const absl::StatusOr<std::optional<Element>> end = session_->Next();
+    EXPECT_TRUE(end.ok() && !end->has_value());
+  }
+  EXPECT_TRUE(session_->AwaitEnd().ok()) << "not delivered yet";
+  EXPECT_TRUE(pending.Deliver().ok());
+  auto ended = std::async(std::launch::async, [&] { return session_->AwaitEnd(); });
+  dispatcher_.Heard<control::Leave>();
+  EXPECT_FALSE(session_->ended());
+  dispatcher_.Say(control::Left());
+  EXPECT_TRUE(ended.get().ok());
+  EXPECT_TRUE(session_->ended());
+}
+
 }  // namespace
 }  // namespace penstock::client

@@ -35,15 +35,17 @@ class SessionTest : public testing::Test {
   }
 
   control::Welcome Welcome(absl::Duration lease = absl::Hours(1)) const {
-    return {.iteration = IterationId(6),
-            .life = {.journal = 1, .id = 2, .term = Term(1)},
-            .token = token_,
-            .terms = {.mode = ShardingPolicy::kDynamic, .ack_mode = ack_mode_},
-            .heartbeat_interval = heartbeat_interval_,
-            .lease = lease,
-            .placements = placements_,
-            .version = version_,
-            .partial = partial_};
+    control::Welcome welcome = {.iteration = IterationId(6),
+                                .life = {.journal = 1, .id = 2, .term = Term(1)},
+                                .token = token_,
+                                .terms = {.mode = ShardingPolicy::kDynamic, .ack_mode = ack_mode_},
+                                .heartbeat_interval = heartbeat_interval_,
+                                .lease = lease,
+                                .placements = placements_,
+                                .version = version_,
+                                .partial = partial_};
+    if (order_ == MergeOrder::kDeterministic) welcome.passed.resize(placements_.size());
+    return welcome;
   }
   control::Membership Membership(Placement placement = Placement(1)) const {
     const transfer::TransportOffer offer = worker_.offer(protocol_);
@@ -60,6 +62,7 @@ class SessionTest : public testing::Test {
     options.distribute.timeout = timeout;
     if (consumers_.has_value()) options.delivery.consumer_index = 0;
     options.delivery.num_consumers = consumers_;
+    options.delivery.order = order_;
     options.spec = Scalar(kInt64);
     options.job = {.job = JobId(5), .name = "j", .token = token_};
     options.client = ClientId(3);
@@ -140,6 +143,7 @@ class SessionTest : public testing::Test {
   bool early_end_ = false;
   std::string token_ = "sesame";      // of the job; workers know it
   std::optional<int64_t> consumers_;  // the session is number 0 of them
+  MergeOrder order_ = MergeOrder::kAny;
   transfer::TransportPreference transport_preference_;
   std::stop_source stop_;
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();

@@ -386,9 +386,10 @@ TEST_F(SessionBehindNodesTest, StaysUntilTheyHaveGivenAll) {
   EXPECT_TRUE(HeartbeatsGoOn());
   EXPECT_EQ(dispatcher_.Count<control::Leave>(), 0u);
   EXPECT_TRUE(pending_.Deliver().ok());
-  EXPECT_TRUE(session_->ended());
   EXPECT_THAT(dispatcher_.Heard<control::Leave>().delivered,
               ElementsAre(control::PartitionIndices{kPartition, IndexSet::Of(0, 1)}));
+  EXPECT_TRUE(session_->AwaitEnd().ok());
+  EXPECT_TRUE(session_->ended());
 }
 
 TEST_F(SessionBehindNodesTest, HeldElementsGoToOthersOnceTheSessionFails) {
