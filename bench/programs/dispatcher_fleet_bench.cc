@@ -157,6 +157,7 @@ class Fleet {
   }
   int clients() const { return static_cast<int>(clients_.size()); }
   Client& client(int i) const { return *clients_[static_cast<size_t>(i) % clients_.size()]; }
+  Client& spread_client(int i) const { return client((i + 1) * 619); }  // not the oldest first
 
   // Adds to `cost` what `event` costs until its last consequence.
   void Count(Cost& cost, absl::FunctionRef<void()> event) {
@@ -321,7 +322,7 @@ class Fleet {
 // --- Measuring ---------------------------------------------------------------------------------
 
 struct Costs {
-  Cost build, restart, worker_hello, client_hello, loss, join, move, client_join, bookmark, report,
+  Cost build, restart, worker_hello, client_hello, oldest_hello, loss, join, move, client_join, bookmark, report,
       worker_beat, first_beat, client_beat, status;
 };
 struct Row {
@@ -333,6 +334,7 @@ constexpr Row kRows[] = {
     {"restart, in all", &Costs::restart},
     {"worker hello", &Costs::worker_hello},
     {"client hello", &Costs::client_hello},
+    {"oldest's hello", &Costs::oldest_hello},  // of the client with the most partitions
     {"worker loss", &Costs::loss},
     {"worker join", &Costs::join},
     {"move (drain)", &Costs::move},
@@ -372,7 +374,8 @@ void MeasureSteady(Fleet& fleet, Costs& costs) {
   }
   repeat(costs.status, kFew, [&](int) { fleet.GetStatus(); });
   repeat(costs.worker_hello, kMany, [&](int i) { fleet.Reconnect(fleet.worker(i)); });
-  repeat(costs.client_hello, kMany, [&](int i) { fleet.Reconnect(fleet.client(i)); });
+  repeat(costs.client_hello, kMany, [&](int i) { fleet.Reconnect(fleet.spread_client(i)); });
+  repeat(costs.oldest_hello, kFew, [&](int /*i*/) { fleet.Reconnect(fleet.client(0)); });
 }
 
 // After each turn there are as many workers as before.
