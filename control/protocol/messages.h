@@ -45,7 +45,10 @@ struct Report {
   IndexSet handed = {};
   // Received, not delivered, and given back: the client no longer has these.
   IndexSet returned = {};
-  // The first report since the client connected: the client has no other elements of the partition.
+  // The client has no other elements of the partition. Set in the first report on a stream of each
+  // partition that the stream's Welcome names, or of which the client had elements before. After a
+  // partial Welcome, until the client is complete, the first report of any other partition counts
+  // as whole too.
   bool whole = false;
   friend bool operator==(const Report&, const Report&) = default;
 };
