@@ -8,6 +8,7 @@
 
 #include "control/dispatcher/messages/peer_messages.h"
 #include "control/dispatcher/transaction.h"
+#include "control/protocol/each_position.h"
 
 namespace penstock::control {
 namespace {
@@ -144,9 +145,7 @@ MembershipSender::OfReaders MembershipSender::Divide(const protocol::IterationRe
     }
     const IndexSet told =
         readers.value_or(IndexSet::Of(0, static_cast<Index>(record.readers.size())));
-    for (const IndexSet::Interval& interval : told.intervals())
-      for (Index reader = interval.begin; reader < interval.end; ++reader)
-        of_readers[static_cast<size_t>(reader)].insert(partition);
+    protocol::ForEach(told, [&](size_t reader) { of_readers[reader].insert(partition); });
   }
   return of_readers;
 }

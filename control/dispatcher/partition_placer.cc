@@ -43,8 +43,8 @@ void CheckKept(const State& state, const IterationState& iteration, const Elemen
                const protocol::IterationContext& context) {
   PENSTOCK_INVARIANT(state.placed == state.ComputePlaced());
   PENSTOCK_INVARIANT(state.uses == state.ComputeUses());
-  PENSTOCK_INVARIANT(iteration.record.committed_by_any.sets ==
-                     protocol::ComputeCommitted(iteration.record).sets);
+  PENSTOCK_INVARIANT(protocol::IsKept(iteration.record));
+  PENSTOCK_INVARIANT(context.IsKept());
   PENSTOCK_INVARIANT(counts.AreTrue(iteration.id, iteration.record, &context));
 }
 

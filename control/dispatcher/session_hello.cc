@@ -270,11 +270,7 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
   if (welcomed && iteration->record.readers[*before].status == protocol::ReaderStatus::kLeft) {
     return ForgetLease(key);  // the client already knows that it has left
   }
-  const protocol::IterationContext& context = txn.GetContext(iteration->id);
-  if (std::any_of(context.partitions.begin(), context.partitions.end(),
-                  [](const auto& partition) { return partition.ended; })) {
-    txn.Send(peer, ReportAtOnce{});
-  }
+  if (txn.GetContext(iteration->id).num_ended > 0) txn.Send(peer, ReportAtOnce{});
   placer_.Balance(txn, iteration->id);  // partitions may have waited for this client
   if (peer->consumer >= 0) consumers_.Joined(txn, peer);
 }

@@ -364,11 +364,7 @@ struct Transaction::MessageRouter {
     SendToClient(m.client, m.incarnation, static_cast<const Payload&>(m));
   }
   void operator()(const protocol::ToClient<End>& m) const {
-    int64_t elements = 0;
-    for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
-      elements += partition.end.value_or(0);
-    }
-    SendToClient(m.client, m.incarnation, End{m.rounds, elements});
+    SendToClient(m.client, m.incarnation, End{m.rounds, iteration.record.elements});
   }
   void operator()(const protocol::AllowRows& m) const {
     txn.Send(m.worker, AllowRows{Placed(m), m.rows, m.remainder});

@@ -310,8 +310,7 @@ void WorkerManager::OnEnded(Transaction& txn, const WorkerPeer& peer, const Ende
     return;
   }
   protocol::IterationContext& context = txn.GetContext(iteration->id);
-  const bool first = std::none_of(context.partitions.begin(), context.partitions.end(),
-                                  [](const auto& partition) { return partition.ended; });
+  const bool first = context.num_ended == 0;
   protocol::Decision decision =
       protocol::OnEnded(iteration->record, context, peer.worker, ended.of.partition,
                         ended.of.placement, ended.elements);

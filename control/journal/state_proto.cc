@@ -352,8 +352,7 @@ absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
   }
   state.placed = state.ComputePlaced();
   state.uses = state.ComputeUses();
-  for (auto& [id, iteration] : state.iterations)
-    iteration.record.committed_by_any = protocol::ComputeCommitted(iteration.record);
+  for (auto& [id, iteration] : state.iterations) protocol::ComputeKept(iteration.record);
   return state;
 }
 

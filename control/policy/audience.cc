@@ -11,20 +11,17 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "control/policy/mix.h"
+#include "control/protocol/each_position.h"
 
 namespace penstock::control {
+
+using protocol::ForEach;
+
 namespace {
 
 // Returns the rank of the pair, in [0, 1).
 double RankOf(WorkerId worker, ClientId client) {
   return std::ldexp(static_cast<double>(Mix(Mix(worker.value()) ^ client.value()) >> 11), -53);
-}
-
-template <class Visit>
-void ForEach(const IndexSet& positions, const Visit& visit) {
-  for (const IndexSet::Interval& interval : positions.intervals())
-    for (Index position = interval.begin; position < interval.end; ++position)
-      visit(static_cast<size_t>(position));
 }
 
 // Finds the readers that need more partitions.

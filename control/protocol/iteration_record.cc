@@ -2,6 +2,7 @@
 #include "control/protocol/iteration_record.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "control/protocol/invariant.h"
@@ -135,10 +136,12 @@ struct Applying {
   void operator()(const PartitionAssigned& c) const {
     PartitionRecord& partition = record.partition(c.partition);
     partition.worker = c.worker;
+    record.audiences.Change(c.partition.value() - 1, partition.audience, c.audience);
     partition.audience = c.audience;
   }
   void operator()(const AudienceExtended& c) const {
     record.partition(c.partition).audience->Add(c.added);
+    record.audiences.Extend(c.partition.value() - 1, c.added);
   }
   void operator()(const BookmarkAdded& c) const {
     auto& bookmarks = record.partition(c.partition).bookmarks;
@@ -191,6 +194,7 @@ struct Applying {
   }
   void operator()(const IterationClosed& c) const {
     record.closed = true;
+    record.elements = std::accumulate(c.ends.begin(), c.ends.end(), Index{0});
     for (size_t i = 0; i < c.ends.size(); ++i) {
       record.partitions[i].end = c.ends[i];
       record.partitions[i].worker = {};
@@ -327,6 +331,23 @@ CommittedByAny ComputeCommitted(const IterationRecord& record) {
   if (record.unites_indices())
     for (const ReaderRecord& reader : record.readers) by_any.sets.Add(reader.committed);
   return by_any;
+}
+
+void ComputeKept(IterationRecord& record) {
+  record.committed_by_any = ComputeCommitted(record);
+  record.audiences = Audiences();
+  record.elements = 0;
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    record.audiences.Change(p, std::nullopt, record.partitions[p].audience);
+    record.elements += record.partitions[p].end.value_or(0);
+  }
+}
+
+bool IsKept(const IterationRecord& record) {
+  IterationRecord computed = record;
+  ComputeKept(computed);
+  return record.committed_by_any.sets == computed.committed_by_any.sets &&
+         record.audiences == computed.audiences && record.elements == computed.elements;
 }
 
 IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition) {

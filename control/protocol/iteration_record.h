@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "control/protocol/audiences.h"
 #include "control/protocol/index_set.h"
 #include "control/protocol/positions.h"
 #include "control/protocol/received_sets.h"
@@ -110,10 +111,13 @@ struct IterationRecord {
   int64_t order_consumers = 0;  // consumers of order kDeterministic (positions.h); 0: none
   absl::InlinedVector<PartitionRecord, 1> partitions;  // [0] is partition 1
   ReaderList readers;
-  bool closed = false;              // readers may be notified of the end
-  bool finished = false;            // all is committed or explicitly given up; no change follows
-  bool forgotten = false;           // finished; only marks of the readers' elements are left
-  CommittedByAny committed_by_any;  // kept by Apply(); empty if unites_indices() is false
+  bool closed = false;     // readers may be notified of the end
+  bool finished = false;   // all is committed or explicitly given up; no change follows
+  bool forgotten = false;  // finished; only marks of the readers' elements are left
+  // These follow from the other data. Apply() keeps them.
+  CommittedByAny committed_by_any;  // empty if unites_indices() is false
+  Audiences audiences;
+  int64_t elements = 0;  // of all partitions, once closed
 
   const PartitionRecord& partition(PartitionId id) const { return partitions[id.value() - 1]; }
   PartitionRecord& partition(PartitionId id) { return partitions[id.value() - 1]; }
@@ -134,6 +138,11 @@ struct IterationRecord {
   Remainder RemainderOf(PartitionId id) const;
   // Returns the client's position in `readers`; nullopt for a client that never joined.
   std::optional<size_t> FindReader(ClientId client) const { return readers.Find(client); }
+  // Returns the positions of the partitions that may serve the reader at this position
+  // (PartitionRecord::MayServe); nullopt: of those that may serve all readers.
+  IndexSet PartitionsFor(std::optional<size_t> reader) const {
+    return audiences.Of(reader, partitions.size());
+  }
   friend bool operator==(const IterationRecord&, const IterationRecord&) = default;
 };
 
@@ -256,9 +265,12 @@ bool HasCommitted(const IterationRecord& record, const ReaderRecord& reader,
 // whether `state` has fewer elements than the reader has committed.
 bool Lacks(const IterationRecord& record, const ReaderRecord& reader, const ReceivedSets& state);
 
-// Returns what `committed_by_any` must be, computed from the readers. For a record that was read,
-// and for tests.
+// Returns what `committed_by_any` must be, computed from the readers.
 CommittedByAny ComputeCommitted(const IterationRecord& record);
+// Computes what Apply() keeps, for a record that was read.
+void ComputeKept(IterationRecord& record);
+// Returns whether Apply() has kept what would be computed. For tests.
+bool IsKept(const IterationRecord& record);
 // Returns the indices that are committed, by any reader.
 IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition);
 // Returns the lowest index that is not committed. Takes the same time for any number of readers, if

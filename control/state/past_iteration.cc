@@ -44,6 +44,7 @@ IterationState FromPast(JobId job, const JobTerms& terms, int64_t repetition,
       NewIteration({.iteration = past.id, .job = job, .repetition = repetition}, terms);
   protocol::IterationRecord& record = iteration.record;
   for (const Index end : past.ends) record.partitions.emplace_back().end = end;
+  protocol::ComputeKept(record);
   iteration.splits.resize(record.partitions.size());
   record.closed = record.finished = record.forgotten = true;
   if (past.more == nullptr) return iteration;

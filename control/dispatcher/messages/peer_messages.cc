@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "control/protocol/each_position.h"
+
 namespace penstock::control {
 
 PlacedPartition PlacedBy(const State& state, IterationId iteration, PartitionId partition,
@@ -87,13 +89,11 @@ class MembershipBuilder {
     message_.max_bytes_in_flight = ShareOfBytes();
   }
 
-  bool Serves(PartitionId id) const {
-    const protocol::PartitionRecord& partition = record_.partition(id);
-    return !partition.audience || (reader_.has_value() && partition.MayServe(*reader_));
-  }
   void Add(PartitionId id) {
     const protocol::PartitionRecord& partition = record_.partition(id);
-    const WorkerId worker = Serves(id) ? partition.worker : WorkerId();
+    const bool serves =
+        !partition.audience || (reader_.has_value() && partition.MayServe(*reader_));
+    const WorkerId worker = serves ? partition.worker : WorkerId();
     message_.partitions.push_back({id, partition.placement, worker});
     if (terms_.deterministic) {
       message_.partitions.back().end =
@@ -133,8 +133,8 @@ Membership MembershipOf(const State& state, const IterationState& iteration,
                         const protocol::IterationContext* context, uint64_t version,
                         std::optional<size_t> reader) {
   MembershipBuilder builder(state, iteration, context, version, reader);
-  for (size_t p = 0; p < iteration.record.partitions.size(); ++p)
-    if (builder.Serves(PartitionId(p + 1))) builder.Add(PartitionId(p + 1));
+  protocol::ForEach(iteration.record.PartitionsFor(reader),
+                    [&](size_t p) { builder.Add(PartitionId(p + 1)); });
   return std::move(builder).Build();
 }
 

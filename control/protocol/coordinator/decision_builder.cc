@@ -34,7 +34,6 @@ void DecisionBuilder::RaiseAndFence(size_t partition, ClientId welcomed, const I
   AddChange(PlacementRaised{PartitionAt(partition), placement(partition)});
   if (now.worker) Emit(Unassign{now.worker, PartitionAt(partition), now.placement});
   context_.NoteRaised(partition);
-  context_.partitions[partition].ended.reset();
   context_.partitions[partition].rows_allowed = 0;
   context_.partitions[partition].remainder_announced = false;
   const auto fence = [&](size_t r) {
@@ -61,8 +60,14 @@ bool DecisionBuilder::MayHold(size_t partition, size_t reader) const {
 }
 
 void DecisionBuilder::RaiseAssigned(size_t reader, ClientId welcomed) {
-  for (size_t p = 0; p < record_.partitions.size(); ++p)
+  IndexSet some = record_.PartitionsFor(reader);  // all that it may hold, and others
+  some.Add(context_.Unknown(reader));
+  some.Add(context_.readers[reader].acked);
+  for (const auto& [partition, set] : record_.readers[reader].final)
+    if (record_.Has(partition)) some.Add(PositionOf(partition.value() - 1));
+  ForEach(some, [&](size_t p) {
     if (!record_.partitions[p].collecting() && MayHold(p, reader)) Raise(p, welcomed);
+  });
 }
 
 void DecisionBuilder::Reopen(ClientId welcomed) {
@@ -80,12 +85,16 @@ void DecisionBuilder::EmitFence(size_t partition, size_t reader) {
 void DecisionBuilder::EmitWelcome(ClientId client, Incarnation incarnation,
                                   std::optional<size_t> partial) {
   Welcome welcome{client, incarnation, {}, partial.has_value()};
-  for (size_t p = 0; p < record_.partitions.size(); ++p) {
-    const PartitionRecord& partition = record_.partitions[p];
-    const bool asks_all = partition.collecting() && context_.partitions[p].asks_all;
-    if (!partial || partition.MayServe(*partial) || asks_all)
-      welcome.placements.push_back({PartitionAt(p), placement(p)});
+  IndexSet named = IndexSet::Of(0, PositionOf(record_.partitions.size()));
+  if (partial) {
+    named = record_.PartitionsFor(partial);
+    ForEach(context_.collecting, [&](size_t p) {
+      if (record_.partitions[p].collecting() && context_.partitions[p].asks_all)
+        named.Add(PositionOf(p));
+    });
   }
+  welcome.placements.reserve(static_cast<size_t>(named.size()));
+  ForEach(named, [&](size_t p) { welcome.placements.push_back({PartitionAt(p), placement(p)}); });
   Emit(std::move(welcome));
 }
 
@@ -111,16 +120,14 @@ void DecisionBuilder::ResetReader(size_t reader, int64_t consumer) {
   context_.ResetReader(reader);
   context_.present[reader] = true;
   context_.waits[reader] = false;
-  if (reader == record_.readers.size()) return;  // a new one, which has no entries
-  for (PartitionContext& partition : context_.partitions) partition.acks.Erase(reader);
 }
 
 void DecisionBuilder::AddToWorkers(Reader reader) {
-  for (size_t p = 0; p < record_.partitions.size(); ++p) {
+  ForEach(record_.PartitionsFor(std::nullopt), [&](size_t p) {
     const PartitionRecord& partition = record_.partitions[p];
-    if (!partition.collecting() && !partition.audience)
+    if (!partition.collecting())
       Emit(AddReader{partition.worker, PartitionAt(p), partition.placement, reader});
-  }
+  });
 }
 
 void DecisionBuilder::AddToWorker(size_t partition, size_t reader) {

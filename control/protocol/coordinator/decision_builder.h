@@ -18,24 +18,6 @@ inline PartitionId PartitionAt(size_t position) {
   return PartitionId(position + 1);
 }
 
-// Returns whether `check` holds for each number in the set, which are positions.
-template <class Check>
-bool HoldsForEach(const IndexSet& positions, const Check& check) {
-  for (const IndexSet::Interval& interval : positions.intervals())
-    for (Index at = interval.begin; at < interval.end; ++at)
-      if (!check(static_cast<size_t>(at))) return false;
-  return true;
-}
-
-// Calls `visit` with each number in the set.
-template <class Visit>
-void ForEach(const IndexSet& positions, const Visit& visit) {
-  HoldsForEach(positions, [&](size_t at) {
-    visit(at);
-    return true;
-  });
-}
-
 // Builds the decision on one event: its changes and messages.
 class DecisionBuilder {
  public:

@@ -31,6 +31,7 @@ IterationContext MakeIterationContext(const IterationRecord& record, Broken brok
     context.partitions[p].asks_all = broken != Broken::kAskOnlyServed;
     if (record.partitions[p].collecting()) context.collecting.Add(PositionOf(p));
   }
+  if (record.closed) context.owed = IndexSet::Of(0, PositionOf(record.partitions.size()));
   return context;
 }
 
@@ -42,6 +43,40 @@ bool IterationContext::Knows(size_t partition, size_t reader) const {
 bool IterationContext::HasAnswered(size_t partition, size_t reader, Placement placement) const {
   return partitions[partition].raised <= readers[reader].reset ||
          partitions[partition].acks.Of(reader).at == placement;
+}
+
+IndexSet IterationContext::Unknown(size_t reader) const {
+  if (readers[reader].known) return {};
+  IndexSet unknown = IndexSet::Of(0, PositionOf(opened_before));
+  unknown.Remove(readers[reader].listed);
+  return unknown;
+}
+
+AckState& IterationContext::AckAt(size_t partition, size_t reader) {
+  AckStates& acks = partitions[partition].acks;
+  if (!acks.Has(reader)) readers[reader].acked.Add(PositionOf(partition));
+  return acks.At(reader);
+}
+
+void IterationContext::EraseAck(size_t partition, size_t reader) {
+  readers[reader].acked.Remove(JustPosition(partition));
+  partitions[partition].acks.Erase(reader);
+}
+
+bool IterationContext::IsKept() const {
+  std::vector<IndexSet> acked(readers.size());
+  size_t ended_partitions = 0;
+  for (size_t p = 0; p < partitions.size(); ++p) {
+    for (const auto& [reader, ack] : partitions[p].acks) acked[reader].Add(PositionOf(p));
+    ended_partitions += partitions[p].ended ? 1 : 0;
+  }
+  return ended_partitions == num_ended &&
+         std::ranges::equal(readers, acked, {}, &ReaderContext::acked);
+}
+
+void IterationContext::NoteEndOf(size_t partition, Index end) {
+  if (!partitions[partition].ended) ++num_ended;
+  partitions[partition].ended = end;
 }
 
 void IterationContext::NoteReported(size_t partition, size_t reader) {
@@ -69,6 +104,8 @@ void IterationContext::NoteEnded(size_t reader) {
 
 void IterationContext::NoteRaised(size_t partition) {
   partitions[partition].raised = ++raises;
+  if (partitions[partition].ended) --num_ended;
+  partitions[partition].ended.reset();
   collecting.Add(PositionOf(partition));
 }
 
@@ -76,6 +113,7 @@ void IterationContext::ResetReader(size_t reader) {
   present.resize(std::max(present.size(), reader + 1), false);
   waits.resize(present.size(), false);
   readers.resize(present.size());
+  ForEach(readers[reader].acked, [&](size_t p) { partitions[p].acks.Erase(reader); });
   readers[reader] = {.reset = raises};
   NoteKnown(reader);
   EraseFrom(ended, reader);

@@ -18,16 +18,12 @@
 
 #include "absl/container/inlined_vector.h"
 #include "control/protocol/coordinator/ack_states.h"
+#include "control/protocol/each_position.h"
 #include "control/protocol/iteration_record.h"
 #include "control/protocol/messages.h"
 #include "control/protocol/rules.h"
 
 namespace penstock::protocol {
-
-// A position as an element of a set of positions.
-inline Index PositionOf(size_t at) {
-  return static_cast<Index>(at);
-}
 
 struct PartitionContext {
   std::optional<Index> ended;  // the number of elements, once ended under this
@@ -79,6 +75,7 @@ struct ReaderContext {
   bool completes = false;  // its process will say when all it has was reported on its stream
   IndexSet on_stream;      // positions of the partitions reported on the stream, until then
   IndexSet listed;  // positions of the partitions that it has reported; empty once it is known
+  IndexSet acked;   // positions of the partitions in whose AckStates it has an entry
   // The position of a partition that is checked first, because it was the first of which the reader
   // had not reported all before it can be notified of the end. It changes no decision.
   size_t check_first_to_end = 0;
@@ -107,12 +104,16 @@ struct IterationContext {
   size_t check_first_to_close = 0;
   size_t check_first_to_share = 0;
   size_t opened_before = 0;  // the number of partitions when the dispatcher started
+  size_t num_ended = 0;      // the number of partitions that have ended (PartitionContext::ended)
   uint64_t raises = 1;       // counts the raises of placements since the dispatcher started
   // Positions of readers, ascending: those that read and are not known; those that were notified of
   // the end. The lists may also name readers to which this no longer applies.
   absl::InlinedVector<size_t, 2> unknown;
   absl::InlinedVector<size_t, 2> ended;
   IndexSet collecting;  // positions of all partitions that are collecting, and perhaps of others
+  // Once closed: positions of all partitions with elements that are not committed, and perhaps of
+  // others. No partition comes back, because what is committed stays so.
+  IndexSet owed;
   Broken broken = Broken::kNone;
 
   // Returns whether the dispatcher knows the elements of the partition that the reader had when it
@@ -121,6 +122,26 @@ struct IterationContext {
   // Returns whether the reader accepts no elements of the partition under placements below
   // `placement`, the present one, and has reported the elements that it has.
   bool HasAnswered(size_t partition, size_t reader, Placement placement) const;
+  // Returns the positions of the partitions of which this dispatcher may not know all elements that
+  // the reader has: those for which Knows() is false.
+  IndexSet Unknown(size_t reader) const;
+  // Returns the reader's state in the partition's AckStates. Adds an empty one if it has none.
+  AckState& AckAt(size_t partition, size_t reader);
+  void EraseAck(size_t partition, size_t reader);
+  // Erases the partition's AckStates for whose entries `drop` returns true.
+  template <class Drop>
+  void EraseAcksIf(size_t partition, const Drop& drop) {
+    partitions[partition].acks.EraseIf([&](const AckStates::Entry& entry) {
+      const bool drops = drop(entry);
+      if (drops) readers[entry.reader].acked.Remove(JustPosition(partition));
+      return drops;
+    });
+  }
+  // Returns whether `acked` and `num_ended` are what follows from the partitions. For tests.
+  bool IsKept() const;
+
+  // The partition has ended under its present placement, with `end` elements.
+  void NoteEndOf(size_t partition, Index end);
   // The reader has reported the partition.
   void NoteReported(size_t partition, size_t reader);
   // The reader has reported all partitions.
@@ -129,10 +150,11 @@ struct IterationContext {
   void NoteGone(size_t reader);
   // The reader is notified of the end.
   void NoteEnded(size_t reader);
-  // The partition is raised.
+  // The partition is raised, so it has not ended.
   void NoteRaised(size_t partition);
-  // A process has joined as the reader at this position. The positions up to this one exist from
-  // now on. Call it after the raises that the process causes.
+  // A process has joined as the reader at this position, and has nothing that needs an entry in
+  // AckStates. The positions up to this one exist from now on. Call it after the raises that the
+  // process causes.
   void ResetReader(size_t reader);
 };
 

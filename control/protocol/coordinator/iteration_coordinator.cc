@@ -2,7 +2,6 @@
 #include "control/protocol/coordinator/iteration_coordinator.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -121,7 +120,7 @@ bool IsCurrent(const IterationRecord& record, WorkerId worker, PartitionId parti
 Decision OnEnded(const IterationRecord& record, IterationContext& context, WorkerId worker,
                  PartitionId partition, Placement placement, Index end) {
   if (IsCurrent(record, worker, partition, placement)) {
-    context.partitions[partition.value() - 1].ended = end;
+    context.NoteEndOf(partition.value() - 1, end);
     ++context.placing_changes;
   }
   return {};
@@ -174,19 +173,25 @@ bool SomebodyIsAway(const IterationRecord& record, const IterationContext& conte
   });
 }
 
-// Returns whether `check` holds for each partition. Begins with the partition `first`, for which it
-// did not hold the last time. So an event costs one check, not one per partition, while that
-// partition waits.
+// Returns whether `check` holds for each of these partitions. Begins with the partition `first`,
+// for which it did not hold the last time. So an event costs one check, not one per partition,
+// while that partition waits.
 template <class Check>
-bool HoldsForAll(const IterationRecord& record, size_t& first, const Check& check) {
-  const size_t count = record.partitions.size();
-  for (size_t n = 0; n < count; ++n) {
-    const size_t p = (first + n) % count;
-    if (check(p)) continue;
+bool HoldsForAll(const IndexSet& partitions, size_t& first, const Check& check) {
+  IndexSet later = partitions;
+  later.Remove(IndexSet::Of(0, PositionOf(first)));
+  IndexSet earlier = partitions;
+  earlier.Remove(later);
+  const auto holds = [&](size_t p) {
+    if (check(p)) return true;
     first = p;
     return false;
-  }
-  return true;
+  };
+  return HoldsForEach(later, holds) && HoldsForEach(earlier, holds);
+}
+template <class Check>
+bool HoldsForAll(const IterationRecord& record, size_t& first, const Check& check) {
+  return HoldsForAll(IndexSet::Of(0, PositionOf(record.partitions.size())), first, check);
 }
 
 // Returns whether everything has been sent, and each reader has reported what it has.
@@ -258,27 +263,35 @@ Decision ShareOut(const IterationRecord& record, IterationContext& context) {
   return decision;
 }
 
-// Returns the elements that these readers have when they are notified of the end, by position.
-std::map<size_t, ReceivedSets> FinalsOf(const IterationRecord& record,
-                                        const IterationContext& context, const IndexSet& readers) {
-  std::map<size_t, ReceivedSets> finals;
-  ForEach(readers, [&](size_t r) { finals[r] = record.readers[r].committed; });
-  for (size_t p = 0; p < record.partitions.size() && !finals.empty(); ++p)
-    for (const auto& [reader, ack] : context.partitions[p].acks)
-      if (const auto found = finals.find(reader); found != finals.end())
-        found->second.Add(PartitionAt(p), ack.reported);
-  return finals;
+// Returns the elements that the reader has when it is notified of the end.
+ReceivedSets FinalOf(const IterationRecord& record, const IterationContext& context,
+                     size_t reader) {
+  ReceivedSets final = record.readers[reader].committed;
+  ForEach(context.readers[reader].acked, [&](size_t p) {
+    final.Add(PartitionAt(p), context.partitions[p].acks.Of(reader).reported);
+  });
+  return final;
 }
 
-// Rule 13. Returns the readers that have not been notified of the end, and can be.
-IndexSet ToNotify(const IterationRecord& record, IterationContext& context) {
-  IndexSet readers;
-  for (size_t r = 0; r < record.readers.size(); ++r)
-    if (context.present[r] && record.readers[r].reads() &&
-        HoldsForAll(record, context.readers[r].check_first_to_end,
-                    [&](size_t p) { return HasReported(record, context, p, r); }))
-      readers.Add(PositionOf(r));
-  return readers;
+// Rule 13. Returns whether the reader can be notified of the end: it has reported all partitions of
+// a closed iteration.
+bool HasReportedAll(const IterationRecord& record, IterationContext& context, size_t reader) {
+  size_t& first = context.readers[reader].check_first_to_end;
+  const auto reported = [&](size_t p) { return HasReported(record, context, p, reader); };
+  if (first < record.partitions.size() && !reported(first)) return false;  // without a set
+  IndexSet asked = record.PartitionsFor(reader);
+  asked.Add(context.Unknown(reader));
+  return HoldsForAll(asked, first, reported);
+}
+
+// Returns whether all elements of the closed iteration are committed.
+bool OwesNothing(const IterationRecord& record, IterationContext& context) {
+  while (!context.owed.empty()) {
+    const auto p = static_cast<size_t>(context.owed.intervals().front().begin);
+    if (!Owed(record, PartitionAt(p)).empty()) return false;
+    context.owed.Remove(JustPosition(p));
+  }
+  return true;
 }
 
 }  // namespace
@@ -297,16 +310,19 @@ Decision Consequences(const IterationRecord& record, IterationContext& context) 
       builder.Emit(Unassign{partition.worker, PartitionAt(p), partition.placement});
     }
     builder.AddChange(std::move(closed));
+    context.owed = IndexSet::Of(0, PositionOf(record.partitions.size()));
     return std::move(builder).Build();
   }
-  for (auto& [r, final] : FinalsOf(record, context, ToNotify(record, context))) {
-    builder.EndReader(r, std::move(final));
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    if (!context.present[r] || !record.readers[r].reads() || !HasReportedAll(record, context, r))
+      continue;
+    builder.EndReader(r, FinalOf(record, context, r));
     builder.EmitTo(record.readers[r].client, record.readers[r].incarnation, End{RoundsOf(record)});
   }
   Decision decision = std::move(builder).Build();
-  if (!decision.empty() || SomebodyReads(record, record.readers.size())) return decision;
-  for (size_t p = 0; p < record.partitions.size(); ++p)
-    if (!Owed(record, PartitionAt(p)).empty()) return decision;
+  if (!decision.empty() || SomebodyReads(record, record.readers.size()) ||
+      !OwesNothing(record, context))
+    return decision;
   decision.changes.push_back(IterationFinished{});
   return decision;
 }
@@ -367,8 +383,8 @@ void MakeForPads(const IterationRecord& record, Assign& assign) {
 // Drops what need not be kept once only `audience` is served. Other readers are fenced before they
 // are served again, and what they have is in skip because it is committed, or stays.
 void DropAnswers(const IterationRecord& record, PartitionId partition, const IndexSet& audience,
-                 AckStates& acks) {
-  acks.EraseIf([&](const AckStates::Entry& entry) {
+                 IterationContext& context) {
+  context.EraseAcksIf(partition.value() - 1, [&](const AckStates::Entry& entry) {
     const IndexSet& committed = Of(record.readers[entry.reader].committed, partition);
     return !audience.Contains(PositionOf(entry.reader)) && entry.ack.receive_limit == 0 &&
            committed.Contains(entry.ack.reported) && committed.Contains(entry.ack.claimed);
@@ -466,7 +482,7 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
   });
   if (audience) {
     audience = std::move(reading);
-    DropAnswers(record, partition, *audience, partition_context.acks);
+    DropAnswers(record, partition, *audience, context);
   }
   builder.AddChange(PartitionAssigned{partition, placed.placement, worker, std::move(audience)});
   builder.Emit(std::move(assign));

@@ -111,7 +111,7 @@ void OnReceiveLimit(const IterationRecord& record, IterationContext& context, Cl
   const std::optional<size_t> found = FindActiveReader(record, client, incarnation);
   if (!found || !record.Has(partition)) return;
   context.ordered = true;
-  Index& limit = context.partitions[partition.value() - 1].acks.At(*found).receive_limit;
+  Index& limit = context.AckAt(partition.value() - 1, *found).receive_limit;
   limit = std::max(limit, below);
 }
 

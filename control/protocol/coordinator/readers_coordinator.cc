@@ -12,8 +12,14 @@ namespace {
 // For a closed iteration: returns whether each element is committed, or held by a reader that was
 // notified of the end. For the reader at position `except`, the elements in `state` count instead
 // of its final elements.
-bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& state = {}) {
-  for (size_t p = 0; p < record.partitions.size(); ++p) {
+bool Secured(const IterationRecord& record, IterationContext& context, size_t except,
+             const ReceivedSets& state = {}) {
+  IndexSet owed;
+  ForEach(context.owed, [&](size_t p) {
+    if (!Owed(record, PartitionAt(p)).empty()) owed.Add(PositionOf(p));
+  });
+  context.owed = std::move(owed);
+  return HoldsForEach(context.owed, [&](size_t p) {
     const PartitionId id = PartitionAt(p);
     Together together(record, id);
     if (except < record.readers.size()) together.Add(record.readers[except], Of(state, id));
@@ -22,24 +28,21 @@ bool Secured(const IterationRecord& record, size_t except, const ReceivedSets& s
       together.Add(reader, Of(reader.committed, id));
       if (r != except && reader.end_notified) together.Add(reader, Of(reader.final, id));
     }
-    if (std::move(together).Indices().FirstMissing() < record.partitions[p].end.value_or(0))
-      return false;
-  }
-  return true;
+    return std::move(together).Indices().FirstMissing() >= record.partitions[p].end.value_or(0);
+  });
 }
 
 // For a closed iteration: returns whether a reader that joins now has to get elements that were
 // delivered to dead readers and not committed.
-bool OwesTo(const IterationRecord& record, const Connect& connect) {
+bool OwesTo(const IterationRecord& record, IterationContext& context, const Connect& connect) {
   if (record.finished) return false;
   if (record.has_order_consumers()) return !HasAll(record, connect.consumer);
-  return record.shared() && !Secured(record, record.readers.size());
+  return record.shared() && !Secured(record, context, record.readers.size());
 }
 
 // Releases the elements of a reader that leaves, except its committed elements.
 void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
-                   const IterationContext& context, size_t reader,
-                   const ReceivedSets& last_committed) {
+                   IterationContext& context, size_t reader, const ReceivedSets& last_committed) {
   if (record.commit_policy == CommitPolicy::kNever)
     return builder.RemoveFromWorkers(record.readers[reader].client);
   if (context.broken == Broken::kNoRaiseOnDeath) return;
@@ -48,7 +51,7 @@ void ReleaseReader(DecisionBuilder& builder, const IterationRecord& record,
         Contains(last_committed, record.readers[reader].final))
       return;
     builder.RaiseAssigned(reader);
-  } else if (SomebodyReads(record, reader) && !Secured(record, reader, last_committed) &&
+  } else if (SomebodyReads(record, reader) && !Secured(record, context, reader, last_committed) &&
              context.broken != Broken::kClosedIsFinished) {
     builder.Reopen();
   }
@@ -112,7 +115,7 @@ Decision HandleJoin(const IterationRecord& record, IterationContext& context,
   }
   const std::optional<size_t> partial = PartialFor(record, connect, record.readers.size());
   if (record.closed) {
-    if (!OwesTo(record, connect)) {
+    if (!OwesTo(record, context, connect)) {
       builder.EmitWelcome(connect.client, connect.incarnation, partial);
       builder.EmitTo(connect.client, connect.incarnation, End{RoundsOf(record)});
       return std::move(builder).Build();
@@ -144,15 +147,16 @@ Decision HandleReconnect(const IterationRecord& record, IterationContext& contex
   if (reader.end_notified || record.finished) {
     builder.EmitTo(reader.client, reader.incarnation, End{RoundsOf(record)});
   } else if (!record.closed) {
-    for (size_t p = 0; p < record.partitions.size(); ++p) {
-      const PartitionRecord& partition = record.partitions[p];
-      // With at_least_once the partition may be assigned already, but closing waits for the
-      // reader's answer. A reader that was added to an assigned partition is asked in NoteAnswer().
-      const bool asked = partition.collecting() || record.at_least_once;
-      if (asked && IsFenced(record, context, p, position) &&
-          !context.HasAnswered(p, position, partition.placement))
-        builder.EmitFence(p, position);
-    }
+    // With at_least_once a partition may be assigned already, but closing waits for the reader's
+    // answer. A reader that was added to an assigned partition is asked in NoteAnswer().
+    ForEach(record.at_least_once ? record.PartitionsFor(position) : context.collecting,
+            [&](size_t p) {
+              const PartitionRecord& partition = record.partitions[p];
+              const bool asked = partition.collecting() || record.at_least_once;
+              if (asked && IsFenced(record, context, p, position) &&
+                  !context.HasAnswered(p, position, partition.placement))
+                builder.EmitFence(p, position);
+            });
   }
   return std::move(builder).Build();
 }
@@ -185,8 +189,8 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
       ReaderReplaced{connect.client, connect.incarnation, *connect.state, connect.round});
   bool ended = false;
   if (record.closed) {
-    ended =
-        Secured(record, position, *connect.state) || context.broken == Broken::kClosedIsFinished;
+    ended = Secured(record, context, position, *connect.state) ||
+            context.broken == Broken::kClosedIsFinished;
     if (!ended) builder.Reopen(connect.client);
   } else if (reader.status == ReaderStatus::kActive ||
              !HasCommitted(record, reader, *connect.state)) {
@@ -243,7 +247,7 @@ static void NoteAnswer(DecisionBuilder& builder, const IterationRecord& record,
                        !context.HasAnswered(p, reader, placed.placement);
   if (!answers && context.Knows(p, reader)) return;
   context.NoteReported(p, reader);
-  if (answers) context.partitions[p].acks.At(reader).at = report.placement;
+  if (answers) context.AckAt(p, reader).at = report.placement;
   if (placed.collecting()) {
     if (AllReported(record, context, p)) ++context.placing_changes;
   } else if (added && answers) {
@@ -278,10 +282,10 @@ Decision OnReport(const IterationRecord& record, IterationContext& context, Clie
   NoteAnswer(builder, record, context, *found, report);
   const bool whole = NoteOnStream(context.readers[*found], report);
   if (!report.received.empty()) context.waits[*found] = false;
-  AckStates& acks = context.partitions[report.partition.value() - 1].acks;
-  if (!acks.Has(*found) && NamesOnlyCommitted(record, reader, report))
+  const size_t p = report.partition.value() - 1;
+  if (!context.partitions[p].acks.Has(*found) && NamesOnlyCommitted(record, reader, report))
     return std::move(builder).Build();
-  AckState& ack = acks.At(*found);
+  AckState& ack = context.AckAt(p, *found);
   if (whole) {
     ack.reported.clear();
     ack.claimed.clear();
@@ -313,16 +317,17 @@ Decision OnReportsComplete(const IterationRecord& record, IterationContext& cont
   ReaderContext& its = context.readers[*found];
   if (!std::exchange(its.completes, false)) return {};
   if (context.broken == Broken::kCompleteForgets) its.on_stream.clear();
-  for (size_t p = 0; p < record.partitions.size(); ++p) {
-    AckStates& acks = context.partitions[p].acks;
-    if (context.broken == Broken::kCompleteIsAnswer)
-      acks.At(*found).at = record.partitions[p].placement;
-    if (its.on_stream.Contains(PositionOf(p)) || !acks.Has(*found)) continue;
-    AckState& ack = acks.At(*found);
+  if (context.broken == Broken::kCompleteIsAnswer)
+    for (size_t p = 0; p < record.partitions.size(); ++p)
+      context.AckAt(p, *found).at = record.partitions[p].placement;
+  IndexSet unreported = its.acked;
+  unreported.Remove(its.on_stream);
+  ForEach(unreported, [&](size_t p) {
+    AckState& ack = context.AckAt(p, *found);
     ack.reported.clear();
     ack.claimed.clear();
-    if (!record.partitions[p].MayServe(*found)) acks.Erase(*found);
-  }
+    if (!record.partitions[p].MayServe(*found)) context.EraseAck(p, *found);
+  });
   its.on_stream.clear();
   if (its.known) return {};
   context.NoteKnown(*found);

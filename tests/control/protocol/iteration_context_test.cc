@@ -36,6 +36,8 @@ class IterationContextTest : public testing::Test {
       for (Message& message : decision.messages) sent_.push_back(std::move(message));
       decision = Consequences(record_, context_);
     } while (!decision.empty());
+    EXPECT_TRUE(IsKept(record_));
+    EXPECT_TRUE(context_.IsKept());
   }
   static ClientId ClientOf(size_t reader) { return ClientId(reader + 1); }
   void Open(size_t partitions) {

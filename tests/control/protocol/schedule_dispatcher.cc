@@ -10,7 +10,7 @@ namespace penstock::protocol::schedule {
 
 void Run::Journal(Journaled change) {
   durable_.Apply(change);
-  PENSTOCK_CHECK(durable_.record.committed_by_any.sets == ComputeCommitted(durable_.record).sets);
+  PENSTOCK_CHECK(IsKept(durable_.record));
   journal_.push_back(std::move(change));
 }
 
@@ -21,6 +21,7 @@ void Run::Settle(Decision decision) {
       outbox_.emplace_back(journal_.size(), [this, m = std::move(message)] { Deliver(m); });
     decision = Consequences(durable_.record, context_);
   } while (!decision.empty());
+  PENSTOCK_CHECK(context_.IsKept());
 }
 
 void Run::Flush() {

@@ -328,7 +328,12 @@ class KeptDataTest : public ::testing::Test {
       return Alter(id, p::PartitionOpened{PartitionId(partitions + 1)});
     const PartitionId partition(1 + Draw(partitions));
     const Placement now = iteration.record.partition(partition).placement;
-    if (Draw(3) > 0) return Alter(id, p::PartitionAssigned{partition, now, WorkerId(1 + Draw(4))});
+    const auto first = static_cast<Index>(Draw(3));
+    const IndexSet some = IndexSet::Of(first, first + static_cast<Index>(Draw(3)));
+    const auto audience = Draw(2) == 0 ? std::nullopt : std::optional(some);
+    if (Draw(3) > 0)
+      return Alter(id, p::PartitionAssigned{partition, now, WorkerId(1 + Draw(4)), audience});
+    if (Draw(2) == 0) return Alter(id, p::AudienceExtended{partition, some});
     Alter(id, p::PlacementRaised{partition, Placement(now.value() + 1)});
   }
   void ChangeAReader(const IterationState& iteration) {
@@ -337,6 +342,19 @@ class KeptDataTest : public ::testing::Test {
       return Alter(iteration.id, p::ReaderJoined{client, Incarnation(1)});
     if (Draw(2) == 0) return Alter(iteration.id, p::ReaderReplaced{client, Incarnation(2)});
     Alter(iteration.id, p::ReaderGone{client, p::ReaderStatus::kLeft});
+  }
+  // Compares the partitions of each reader with those that a search finds.
+  static void ExpectPartitionsFor(const p::IterationRecord& record) {
+    IndexSet to_all;
+    for (size_t at = 0; at < record.partitions.size(); ++at)
+      if (!record.partitions[at].audience) to_all.Add(static_cast<Index>(at));
+    EXPECT_EQ(record.PartitionsFor(std::nullopt), to_all);
+    for (size_t reader = 0; reader <= record.readers.size(); ++reader) {
+      IndexSet found;
+      for (size_t at = 0; at < record.partitions.size(); ++at)
+        if (record.partitions[at].MayServe(reader)) found.Add(static_cast<Index>(at));
+      EXPECT_EQ(record.PartitionsFor(reader), found);
+    }
   }
   void Step() {
     if (state_.jobs.size() < 2) CreateJob(state_.next_job);
@@ -384,12 +402,14 @@ TEST_F(KeptDataTest, AreWhatFollowsFromTheRecordsAfterEachChange) {
     Step();
     ASSERT_EQ(state_.placed, state_.ComputePlaced()) << "step " << step;
     ASSERT_EQ(state_.uses, state_.ComputeUses()) << "step " << step;
-    const auto counts = state_.PartitionsByWorker();
-    most = std::max(most, counts.size());
-    for (uint64_t worker = 1; worker <= 4; ++worker) {
-      const auto count = counts.find(worker);
-      ASSERT_EQ(state_.PartitionsOn(WorkerId(worker)), count == counts.end() ? 0 : count->second);
+    for (const auto& [id, iteration] : state_.iterations) {
+      ASSERT_TRUE(p::IsKept(iteration.record)) << "step " << step;
+      ExpectPartitionsFor(iteration.record);
     }
+    size_t workers = 0;
+    for (uint64_t worker = 1; worker <= 4; ++worker)
+      workers += state_.PartitionsOn(WorkerId(worker)) > 0 ? 1 : 0;
+    most = std::max(most, workers);
   }
   EXPECT_EQ(most, 4u);
 }
