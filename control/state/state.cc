@@ -554,15 +554,4 @@ PlacedPartitions State::ComputePlaced() const {
   return computed;
 }
 
-std::unordered_map<uint64_t, int32_t> State::PartitionsByWorker() const {
-  std::unordered_map<uint64_t, int32_t> count;
-  for (const auto& [id, iteration] : iterations) {
-    if (iteration.failure.has_value() || jobs.at(iteration.job).cancelled) continue;
-    for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
-      if (partition.worker) ++count[partition.worker.value()];
-    }
-  }
-  return count;
-}
-
 }  // namespace penstock::control

@@ -15,7 +15,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -288,9 +287,6 @@ struct State {
   // Returns the job's part of `uses`, and all of `uses`, computed from the other data.
   NamespaceUses::OfJob UseOf(const JobRecord& job) const;
   NamespaceUses ComputeUses() const;
-  // Returns the same numbers as PartitionsOn(), computed in one pass, for all workers that have
-  // partitions. The key is the value() of the worker's id.
-  std::unordered_map<uint64_t, int32_t> PartitionsByWorker() const;
 };
 
 // Returns the initial state of the iteration.
