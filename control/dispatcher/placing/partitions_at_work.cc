@@ -12,18 +12,11 @@ void PartitionsAtWork::Count(const State& state, IterationId id,
   const IterationState* iteration = state.FindIteration(id);
   if (iteration == nullptr || !state.GoesOn(*iteration) || iteration->record.closed)
     return Forget(id);
-  const uint64_t changes = context == nullptr ? kUnknown : context->placing_changes;
+  const int64_t ended = context == nullptr ? 0 : static_cast<int64_t>(context->num_ended);
+  const int64_t count = state.placed.CountOf(id) - ended;
   const auto before = of_.find(id);
-  if (before != of_.end() && changes != kUnknown && before->second.changes == changes) return;
-  Counted counted{.name_space = std::string(NamespaceOf(state.jobs.at(iteration->job).name)),
-                  .changes = changes};
-  const auto& partitions = iteration->record.partitions;
-  for (size_t p = 0; p < partitions.size(); ++p) {
-    const bool ended = partitions[p].end.has_value() ||
-                       (context != nullptr && context->partitions[p].ended.has_value());
-    if (partitions[p].worker && !ended) ++counted.count;
-  }
-  Set(id, std::move(counted));
+  if (before != of_.end() && before->second.count == count) return;
+  Set(id, {std::string(NamespaceOf(state.jobs.at(iteration->job).name)), count});
 }
 
 int64_t PartitionsAtWork::Of(IterationId id) const {

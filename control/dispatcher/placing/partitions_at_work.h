@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -20,8 +19,8 @@ namespace penstock::control {
 // Not thread-safe.
 class PartitionsAtWork {
  public:
-  // Counts the iteration again. Takes constant time if IterationContext::placing_changes is as it
-  // was before. Call it after each event of the iteration. `context`: null if there is none.
+  // Counts the iteration again, in constant time. Call it after each event of the iteration.
+  // `context`: null if there is none.
   void Count(const State& state, IterationId id, const protocol::IterationContext* context);
   void Forget(IterationId id) { Set(id, {}); }
 
@@ -35,12 +34,9 @@ class PartitionsAtWork {
   }
 
  private:
-  // IterationContext::placing_changes of an iteration without a context, or that is over.
-  static constexpr uint64_t kUnknown = std::numeric_limits<uint64_t>::max();
   struct Counted {
     std::string name_space;
     int64_t count = 0;
-    uint64_t changes = kUnknown;  // IterationContext::placing_changes when it was counted
   };
   void Set(IterationId id, Counted counted);
 

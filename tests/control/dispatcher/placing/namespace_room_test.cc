@@ -85,8 +85,7 @@ TEST_F(NamespaceRoomTest, IsWhatTheLimitLeaves) {
   const IterationId second = Add({}, 2);
   EXPECT_EQ(RoomOf(first), 0);
   EXPECT_THAT(room_->WhyFull(JobOf(second)), HasSubstr("default has 5 of 5 partitions"));
-  contexts_[first].partitions[0].ended = 7;
-  ++contexts_[first].placing_changes;
+  contexts_[first].NoteEndOf(0, 7);
   room_->Count(first);
   EXPECT_EQ(RoomOf(second), 1);
   state_.Apply(IterationFailed{first, absl::InternalError("why")});
