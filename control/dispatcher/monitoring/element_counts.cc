@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "control/protocol/each_position.h"
+
 namespace penstock::control {
 namespace {
 
@@ -163,8 +165,15 @@ void ElementCounts::Changed(IterationId iteration, const protocol::IterationReco
     return;
   }
   const auto* replaced = std::get_if<protocol::ReaderReplaced>(&change);
-  if (replaced != nullptr) of->reported.erase(replaced->client);
-  // These replace a reader's elements, or change which elements the rows of consumers are.
+  if (replaced != nullptr) {
+    // The process before may have had elements that are not in the state of this one.
+    for (const auto& [partition, set] : replaced->committed) MakeStale(*of, partition);
+    protocol::ForEach(of->reported[replaced->client],
+                      [&](size_t number) { MakeStale(*of, PartitionId(number)); });
+    of->reported.erase(replaced->client);
+    if (!HasConsumers(record)) return;
+  }
+  // These replace elements, or change which elements the rows of consumers are.
   if (replaced != nullptr || std::holds_alternative<protocol::IterationFinished>(change) ||
       std::holds_alternative<protocol::RemaindersPlanned>(change))
     MakeAllStale(*of);
