@@ -217,6 +217,7 @@ struct Applying {
     state.past.insert_or_assign(key, ToPast(iteration));
     state.repetitions.erase(key);
     state.iterations.erase(c.iteration);
+    UpdateUse(key.first);  // its failure no longer ends the job
   }
   void operator()(const FormatFinalised& c) const { state.format = c.format; }
   void operator()(const IterationRecalled& c) const {
