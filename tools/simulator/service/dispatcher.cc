@@ -37,7 +37,7 @@ bool KeepsWhatItComputes(const control::SharedState& shared) {
            const auto& [id, iteration] = entry;
            const protocol::IterationRecord& record = iteration.record;
            const auto context = shared.contexts.find(id);
-           return record.committed_by_any.sets == protocol::ComputeCommitted(record).sets &&
+           return protocol::IsKept(record) &&
                   shared.counts.AreTrue(
                       id, record, context == shared.contexts.end() ? nullptr : &context->second);
          });
