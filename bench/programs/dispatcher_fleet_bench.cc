@@ -322,8 +322,8 @@ class Fleet {
 // --- Measuring ---------------------------------------------------------------------------------
 
 struct Costs {
-  Cost build, restart, worker_hello, client_hello, oldest_hello, loss, join, move, client_join, bookmark, report,
-      worker_beat, first_beat, client_beat, status;
+  Cost build, restart, worker_hello, client_hello, oldest_hello, loss, join, move, client_join,
+      bookmark, report, worker_beat, first_beat, client_beat, status;
 };
 struct Row {
   const char* name;
