@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "control/sync/clock.h"
 
 namespace penstock {
 namespace {
@@ -28,6 +29,7 @@ constexpr absl::Duration kBetweenForgetting = absl::Seconds(1);
 constexpr char kOthers[] = "others";
 constexpr rlim_t kKeptFree = 64;     // descriptors
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
+constexpr int kPartOfLooks = 10;     // the time between two looks, by the time that one takes
 // How many waiting connections are looked at when a place becomes free between two looks at all.
 constexpr int kLooksForPlace = 16;
 // Begins the host of a Unix socket. It is longer than any address.
@@ -128,7 +130,8 @@ void ConnectionPace::Add(int fd, absl::Time now) {
   Waiting refused;
   {
     MutexLock lock(mu_);
-    Source& source = SourceOf(client.source(), now);
+    const std::string client_source = client.source();
+    Source& source = SourceOf(client_source, now);
     if (source.waiting.empty() && TakePlace(source, client.port, now)) {
       admitted_.push_back({fd, std::move(client)});
       return;
@@ -137,8 +140,11 @@ void ConnectionPace::Add(int fd, absl::Time now) {
     const bool is_full = IsFull(fd);
     source.waiting.push_back({fd, std::move(client), now});
     ++waiting_;
+    if (const auto noted = sources_.find(with_most_);
+        noted == sources_.end() || noted->second.waiting.size() < source.waiting.size())
+      with_most_ = client_source;
     if (!is_full) return;
-    refused = TakeNewestOfMost();
+    refused = TakeNewestOfMost(source);
   }
   Refuse(refused, now);
 }
@@ -148,13 +154,21 @@ bool ConnectionPace::IsFull(int fd) const {
   return waiting_ >= limits_.waiting || waiting_ >= most / 2 || IsKeptFreeOf(most, fd);
 }
 
-// Returns the newest connection of the source that has most of those that wait.
-ConnectionPace::Waiting ConnectionPace::TakeNewestOfMost() {
-  Source& most = std::ranges::max_element(sources_, {}, [](const auto& named) {
-                   return named.second.waiting.size();
-                 })->second;
-  Waiting newest = std::move(most.waiting.back());
-  most.waiting.pop_back();
+void ConnectionPace::NoteSourceWithMost() {
+  const auto most = std::ranges::max_element(
+      sources_, {}, [](const auto& named) { return named.second.waiting.size(); });
+  if (most != sources_.end()) with_most_ = most->first;
+}
+
+// Returns the newest connection of the source that has most of those that wait. In constant time:
+// no connection of a flood costs a look at all sources.
+ConnectionPace::Waiting ConnectionPace::TakeNewestOfMost(Source& newcomers) {
+  const auto noted = sources_.find(with_most_);
+  const bool has_more =
+      noted != sources_.end() && noted->second.waiting.size() > newcomers.waiting.size();
+  std::deque<Waiting>& from = has_more ? noted->second.waiting : newcomers.waiting;
+  Waiting newest = std::move(from.back());
+  from.pop_back();
   --waiting_;
   return newest;
 }
@@ -175,10 +189,12 @@ void ConnectionPace::Refuse(const Waiting& one, absl::Time now) {
 std::vector<ConnectionPace::Arrived> ConnectionPace::Take(absl::Time now) {
   MutexLock lock(mu_);
   if (waiting_ > 0 && now >= look_at_) {
-    look_at_ = now + kBetweenLooks;
+    const absl::Time began = BootTime();
     for (auto& [name, source] : sources_) {
       if (!source.waiting.empty()) Look(source, now);
     }
+    NoteSourceWithMost();
+    look_at_ = now + std::max(kBetweenLooks, kPartOfLooks * (BootTime() - began));
   } else {
     for (const std::string& name : with_free_place_) {
       if (const auto found = sources_.find(name); found != sources_.end())

@@ -38,12 +38,11 @@ grpc::ChannelArguments ChannelSettings(bool has_others) {
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   // The least time between two attempts to connect also bounds an attempt. When thousands of peers
-  // come to a restarted dispatcher at once, the last of them are served after some seconds. With
-  // several addresses, one at which nobody answers, not even with a refusal, is left after a second.
-  // Retry() and KeepOpen() set the pauses between tries (TryAtOnce() below); gRPC should not try as
-  // well meanwhile.
+  // come to a restarted dispatcher at once, the last of them are served after some seconds. Retry()
+  // and KeepOpen() set the pauses between tries (TryAtOnce() below); gRPC should not try as well
+  // meanwhile.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, has_others ? 1000 : 5000);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // With this setting, a dispatcher that comes back under its name at another IP address is found
   // within seconds, not after half a minute.
@@ -97,6 +96,26 @@ class Connections {
     latest_ = std::make_shared<Connection>(Connection{std::move(channel), std::move(stub)});
     return latest_;
   }
+  // If the service has other addresses, waits until the attempt to connect is over, for `bound` and
+  // a second at most. Then returns Unavailable: the caller should try another address. The attempt
+  // goes on, and the next try at this address continues it.
+  absl::Status Await(grpc::Channel& channel, absl::Duration bound,
+                     const std::stop_token& stop) const {
+    if (!has_others_) return absl::OkStatus();
+    bound = std::min(bound, absl::Seconds(1));
+    const absl::Time end = BootTime() + bound;
+    while (true) {
+      const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+      if (state != GRPC_CHANNEL_IDLE && state != GRPC_CHANNEL_CONNECTING) return absl::OkStatus();
+      const absl::Duration left = end - BootTime();
+      if (left <= absl::ZeroDuration() || stop.stop_requested())
+        return absl::UnavailableError(
+            absl::StrCat(address_, " did not answer within ", absl::FormatDuration(bound)));
+      constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);  // at `stop`
+      channel.WaitForStateChange(state,
+                                 absl::ToChronoTime(WallTime() + std::min(left, kBetweenLooks)));
+    }
+  }
 
  private:
   const std::string address_;
@@ -111,9 +130,10 @@ class Connections {
 absl::Status OrEarlierRelease(absl::Status status, const std::string& address) {
   if (!absl::IsUnimplemented(status)) return status;
   return absl::FailedPreconditionError(
-      absl::StrCat("the dispatcher at ", address, " does not know this call (", status.message(),
-                   "): its release is earlier than that of this process; upgrade the dispatcher "
-                   "first, at most one release at a time"));
+      absl::StrCat(address, " does not know this call (", status.message(),
+                   "): if it is a dispatcher, its release is earlier than that of this process; "
+                   "upgrade the dispatcher first, at most one release at a time; else give the "
+                   "dispatcher's address, not that of a worker or of a proxy without a route"));
 }
 
 class GrpcDispatcherStub final : public DispatcherStub {
@@ -233,9 +253,12 @@ class GrpcDispatcherStub final : public DispatcherStub {
                                     Events* events) {
     return std::make_unique<StreamSession<Stream, Up>>(
         Stream::Open(events, [&](grpc::ClientContext* context, auto* reactor) {
-          const absl::Status status = AddToken(context);
-          grpc::TemplatedGenericStub<WireUp, grpc::ByteBuffer>(
-              connections_.at(address).Latest()->channel)
+          absl::Status status = AddToken(context);
+          Connections& connections = connections_.at(address);
+          const std::shared_ptr<const Connection> connection = connections.Latest();
+          status.Update(
+              connections.Await(*connection->channel, absl::InfiniteDuration(), stop_.get_token()));
+          grpc::TemplatedGenericStub<WireUp, grpc::ByteBuffer>(connection->channel)
               .PrepareBidiStreamingCall(
                   context, absl::StrCat("/", wire::Dispatcher::service_full_name(), "/", method),
                   {}, reactor);
@@ -283,7 +306,9 @@ class GrpcDispatcherStub final : public DispatcherStub {
                 RETURN_IF_ERROR(AddToken(&context));
                 context.set_deadline(absl::ToChronoTime(WallTime() + left));
                 std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-                const std::shared_ptr<const Connection> connection = connections_.at(its).Latest();
+                Connections& connections = connections_.at(its);
+                const std::shared_ptr<const Connection> connection = connections.Latest();
+                RETURN_IF_ERROR(connections.Await(*connection->channel, left, stop));
                 return OrEarlierRelease(
                     FromGrpc(((*connection->stub).*method)(&context, request, &answer)), its);
               });

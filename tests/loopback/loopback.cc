@@ -359,30 +359,30 @@ class LoopbackStub final : public DispatcherStub {
 
 class LoopbackListener final : public Listener {
  public:
-  LoopbackListener(int port, std::shared_ptr<Line> line) : port_(port), line_(std::move(line)) {}
+  explicit LoopbackListener(int port) : port_(port) {}
   ~LoopbackListener() override {
+    if (line_ == nullptr) return;
     Lines::OfThisProcess().Close(port_);
     Shutdown();
+  }
+  absl::Status Serve(Core* core) override {
+    line_ = Lines::OfThisProcess().Open(port_, core);
+    if (line_ != nullptr) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", port_, ": it is in use"));
   }
   int port() const override { return port_; }
   void Shutdown() override { line_->Shut(); }
 
  private:
-  const int port_;
-  const std::shared_ptr<Line> line_;
+  int port_;
+  std::shared_ptr<Line> line_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig& config,
-                                                          Core* core,
-                                                          const PortLimits& /*limits*/) {
-  int port = config.port;
-  std::shared_ptr<Line> line = Lines::OfThisProcess().Open(port, core);
-  if (line == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", port, ": it is in use"));
-  }
-  return std::make_unique<LoopbackListener>(port, std::move(line));
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(const DispatcherConfig& config,
+                                                         const PortLimits& /*limits*/) {
+  return std::make_unique<LoopbackListener>(config.port);
 }
 
 absl::StatusOr<std::unique_ptr<DispatcherStub>> DispatcherStub::Make(std::string_view service,

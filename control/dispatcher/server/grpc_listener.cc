@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,13 +41,12 @@ void SetLimits(const PortLimits& limits, grpc::ServerBuilder& builder) {
 
 class GrpcListener final : public Listener {
  public:
-  GrpcListener(Core* core, std::unique_ptr<Authenticator> authenticator,
-               std::unique_ptr<ConnectionWatch> watch, const PortLimits& limits)
+  GrpcListener(std::unique_ptr<Authenticator> authenticator, std::unique_ptr<ConnectionWatch> watch,
+               const PortLimits& limits)
       : authenticator_(std::move(authenticator)),
         bounds_(limits, [this](const std::string& peer) { connections_->Proved(peer); }),
         rights_(authenticator_.get()),
-        watch_(std::move(watch)),
-        service_(core, authenticator_.get(), &bounds_, &rights_, watch_.get()) {}
+        watch_(std::move(watch)) {}
   ~GrpcListener() override {
     if (server_ == nullptr) return;
     Shutdown();
@@ -56,13 +56,18 @@ class GrpcListener final : public Listener {
   absl::Status Listen(const DispatcherConfig& config) {
     const auto of_clients =
         config.auth_file.empty() ? ClientCertificates::kNotAsked : ClientCertificates::kAsked;
-    ASSIGN_OR_RETURN(auto credentials, ServerCredentials(config.tls, of_clients));
+    ASSIGN_OR_RETURN(credentials_, ServerCredentials(config.tls, of_clients));
     ASSIGN_OR_RETURN(connections_, AcceptLoop::Listen(config.host, config.port, Port::kDispatcher,
                                                       bounds_.limits().pace));
+    return absl::OkStatus();
+  }
+
+  absl::Status Serve(Core* core) override {
+    service_.emplace(core, authenticator_.get(), &bounds_, &rights_, watch_.get());
     PrepareGrpc();
     grpc::ServerBuilder builder;
-    AcceptLoop::Take take = AcceptLoop::Into(builder, credentials);
-    builder.RegisterCallbackGenericService(&service_);
+    AcceptLoop::Take take = AcceptLoop::Into(builder, credentials_);
+    builder.RegisterCallbackGenericService(&*service_);
     SetLimits(bounds_.limits(), builder);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::InternalError("gRPC cannot start a server");
@@ -85,21 +90,22 @@ class GrpcListener final : public Listener {
   PortBounds bounds_;
   StreamRights rights_;
   const std::unique_ptr<ConnectionWatch> watch_;
-  DispatcherService service_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
+  std::optional<DispatcherService> service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<AcceptLoop> connections_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const DispatcherConfig& config,
-                                                          Core* core, const PortLimits& limits) {
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Bind(const DispatcherConfig& config,
+                                                         const PortLimits& limits) {
   ASSIGN_OR_RETURN(auto authenticator,
                    Authenticator::Open(config.auth_file, StderrEventLog(), BootTime));
   ASSIGN_OR_RETURN(auto watch, ConnectionWatch::Start(Port::kDispatcher,
                                                       {.time = limits.unauthenticated_timeout}));
   auto listener =
-      std::make_unique<GrpcListener>(core, std::move(authenticator), std::move(watch), limits);
+      std::make_unique<GrpcListener>(std::move(authenticator), std::move(watch), limits);
   RETURN_IF_ERROR(listener->Listen(config));
   return listener;
 }

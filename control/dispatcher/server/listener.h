@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/port_bounds.h"
@@ -16,13 +17,16 @@ namespace penstock::control {
 
 class Listener {
  public:
-  // Accepts calls and streams at the config's host and port, and passes them to `core`, which must
-  // outlive the listener. Unavailable if it cannot listen; with TLS, also the errors of
-  // ServerCredentials; with an auth_file, those of Authenticator::Open.
-  static absl::StatusOr<std::unique_ptr<Listener>> Start(const DispatcherConfig& config, Core* core,
-                                                         const PortLimits& limits = {});
+  // Binds the config's host and port. Peers that connect wait until Serve(). Unavailable if the
+  // port cannot be bound; with TLS, also the errors of ServerCredentials; with an auth_file, those
+  // of Authenticator::Open.
+  static absl::StatusOr<std::unique_ptr<Listener>> Bind(const DispatcherConfig& config,
+                                                        const PortLimits& limits = {});
   virtual ~Listener() = default;  // calls Shutdown() if needed; no call reaches the core afterwards
-  virtual int port() const = 0;
+  // Accepts calls and streams, and passes them to `core`, which must outlive the listener. Call it
+  // once. Internal or ResourceExhausted if it cannot accept.
+  virtual absl::Status Serve(Core* core) = 0;
+  virtual int port() const = 0;  // REQUIRES: Serve() has succeeded
   // Returns who presents `token`, as Authenticator::Identify. Any thread may call it.
   virtual absl::StatusOr<Caller> Identify(const std::string& /*token*/,
                                           const std::string& /*address*/) {
@@ -33,7 +37,8 @@ class Listener {
   // Ends streams whose openers have lost their rights. Called several times a second, by a thread
   // of its own, since it may wait for the disk with the auth_file.
   virtual void SweepRights() {}
-  // Ends all streams and calls, and accepts no new ones. Any thread may call it.
+  // Ends all streams and calls, and accepts no new ones. Any thread may call it. REQUIRES: Serve()
+  // has succeeded.
   virtual void Shutdown() = 0;
 };
 

@@ -46,7 +46,8 @@ struct PortLimits {
   // A registered definition of 512 MiB (dataset_registry.cc), and the rest of its request.
   size_t message_bytes = size_t{576} << 20;
   size_t received_bytes = size_t{2} << 30;  // that the network holds for messages, of all peers
-  PaceLimits pace = {};                     // of the connections of strangers
+  // Of the connections of strangers. A fleet of ten thousand may come at once, from one address.
+  PaceLimits pace = {.waiting = 1 << 14};
 };
 
 // A stream or a call. Its methods may be called by any thread while it is in the PortBounds, and

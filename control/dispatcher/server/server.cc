@@ -114,9 +114,12 @@ class Server final : public DispatchServer {
     } else if (!config_.work_dir.empty()) {
       ASSIGN_OR_RETURN(journal, control::OpenSqliteJournal(config_.work_dir));
     }
+    // A fleet that comes back waits in the port's queue while the journal is read. If the port
+    // refused its connections, it would come again and again.
+    ASSIGN_OR_RETURN(listener_, control::Listener::Bind(config_));
     ASSIGN_OR_RETURN(core_, Core::Open(Options(), std::move(journal)));
     WarnIfOpen();
-    ASSIGN_OR_RETURN(listener_, control::Listener::Start(config_, core_.get()));
+    RETURN_IF_ERROR(listener_->Serve(core_.get()));
     port_ = listener_->port();
     if (config_.metrics_port >= 0) {
       ASSIGN_OR_RETURN(

@@ -22,7 +22,8 @@ constexpr absl::Time kStart = absl::UnixEpoch();
 // A listening socket of loopback, and clients with addresses of loopback.
 class ConnectionPaceTest : public testing::Test {
  protected:
-  ConnectionPaceTest() {
+  // `waiting`: how many connections may wait.
+  explicit ConnectionPaceTest(size_t waiting = 3) : waiting_(waiting) {
     at_.sin_family = AF_INET;
     at_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t bytes = sizeof at_;
@@ -63,6 +64,7 @@ class ConnectionPaceTest : public testing::Test {
     return recv(client, &byte, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
   }
 
+  const size_t waiting_;
   const int listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at_{};
   std::vector<int> clients_;
@@ -73,9 +75,14 @@ class ConnectionPaceTest : public testing::Test {
                         .per_place = absl::Seconds(1),
                         .bytes_per_place = 100,
                         .most_delay = absl::Seconds(5),
-                        .waiting = 3,
+                        .waiting = waiting_,
                         .sources = 4},
                        events_};
+};
+
+class ConnectionPaceOfManyTest : public ConnectionPaceTest {
+ protected:
+  ConnectionPaceOfManyTest() : ConnectionPaceTest(100) {}
 };
 
 TEST_F(ConnectionPaceTest, ServesStrangersAtItsPace) {
@@ -196,6 +203,19 @@ TEST_F(ConnectionPaceTest, SilentClientsKeepNobodyWaitingAndAreClosed) {
   EXPECT_EQ(Served(kStart + absl::Seconds(10)), 0u);
   EXPECT_TRUE(IsClosed(silent));
   EXPECT_EQ(RefusedSoFar("tcp", "too_late"), late + 1);
+}
+
+TEST_F(ConnectionPaceOfManyTest, AFreePlaceCostsALookAtTheNewestOnly) {
+  for (int i = 0; i < 4; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  for (int i = 0; i < 15; ++i) Connect(kStart, 1, /*speaks=*/false);
+  EXPECT_TRUE(pace_.Proved(served_[0].client));
+  EXPECT_EQ(Served(kStart), 1u) << "the fourth one";
+  Connect(kStart);
+  for (int i = 0; i < 16; ++i) Connect(kStart, 1, /*speaks=*/false);
+  EXPECT_TRUE(pace_.Proved(served_[1].client));
+  EXPECT_EQ(Served(kStart), 0u);
+  EXPECT_EQ(Served(kStart + absl::Milliseconds(50)), 1u) << "a look at all that wait";
 }
 
 TEST_F(ConnectionPaceTest, WhoSendsMuchTakesThePlacesOfItsSource) {

@@ -40,9 +40,10 @@ class PortTest : public ::testing::Test {
     core_ = Core::Open(std::move(options), OpenMemoryJournal()).value();
     DispatcherConfig config = {.host = "127.0.0.1"};
     config.auth_file = auth_file;
-    auto listener = Listener::Start(config, core_.get(), limits);
+    auto listener = Listener::Bind(config, limits);
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
+    ASSERT_TRUE(listener_->Serve(core_.get()).ok());
     stub_ = wire::Dispatcher::NewStub(NewChannel());
   }
   ~PortTest() override {
