@@ -38,10 +38,11 @@ int64_t BytesOf(const control::ClientDown& message) {
 class LoadProcess {
  public:
   static absl::StatusOr<std::unique_ptr<LoadProcess>> Start(const LoadOptions& options) {
-    ASSIGN_OR_RETURN(auto timers, Timers::Start());
+    ASSIGN_OR_RETURN(auto heartbeat_timers, Timers::Start());
+    ASSIGN_OR_RETURN(auto open_timers, Timers::Start());
     ASSIGN_OR_RETURN(auto doors, Doors::Start());
-    return std::unique_ptr<LoadProcess>(
-        new LoadProcess(options, std::move(timers), std::move(doors)));
+    return std::unique_ptr<LoadProcess>(new LoadProcess(options, std::move(heartbeat_timers),
+                                                        std::move(open_timers), std::move(doors)));
   }
 
   absl::StatusOr<Json> Do(const std::string& line) {
@@ -68,10 +69,14 @@ class LoadProcess {
   }
 
  private:
-  LoadProcess(const LoadOptions& options, std::unique_ptr<Timers> timers,
-              std::unique_ptr<Doors> doors)
-      : options_(options), timers_(std::move(timers)), doors_(std::move(doors)) {
-    of_workers_.timers = of_clients_.timers = timers_.get();
+  LoadProcess(const LoadOptions& options, std::unique_ptr<Timers> heartbeat_timers,
+              std::unique_ptr<Timers> open_timers, std::unique_ptr<Doors> doors)
+      : options_(options),
+        heartbeat_timers_(std::move(heartbeat_timers)),
+        open_timers_(std::move(open_timers)),
+        doors_(std::move(doors)) {
+    of_workers_.heartbeat_timers = of_clients_.heartbeat_timers = heartbeat_timers_.get();
+    of_workers_.open_timers = of_clients_.open_timers = open_timers_.get();
     of_workers_.heartbeats = &worker_beats_;
     of_workers_.first_backoff = absl::Milliseconds(100);  // as in dataplane/worker/agent.cc
     of_workers_.between_progress = options.between_bookmarks;
@@ -163,7 +168,7 @@ class LoadProcess {
   std::atomic<int64_t> client_bytes_ = 0;
   PeerOptions<control::WorkerDown> of_workers_;
   PeerOptions<control::ClientDown> of_clients_;
-  std::unique_ptr<Timers> timers_;
+  std::unique_ptr<Timers> heartbeat_timers_, open_timers_;
   std::unique_ptr<Doors> doors_;
   std::map<uint64_t, std::unique_ptr<StreamedWorker>> workers_;  // by number
   std::map<uint64_t, std::unique_ptr<StreamedClient>> clients_;

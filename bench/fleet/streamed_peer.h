@@ -28,7 +28,10 @@ namespace penstock::bench {
 // The options that all peers of one kind share.
 template <class Down>
 struct PeerOptions {
-  Timers* timers = nullptr;         // outlives the peers
+  // They outlive the peers. To open a stream takes milliseconds. If the heartbeats had to wait for
+  // the streams of others, a fleet that starts would seem dead.
+  Timers* heartbeat_timers = nullptr;
+  Timers* open_timers = nullptr;
   Latencies* heartbeats = nullptr;  // from a heartbeat's Send() to its answer
   // Called for each message, before the peer takes it. May be null.
   std::function<void(const Down&)> received;
@@ -40,12 +43,12 @@ struct PeerOptions {
 template <class Light, class Up, class Down>
 class StreamedPeer final : public Timers::Task, control::SessionEvents<Down> {
  public:
-  using Open = std::function<std::unique_ptr<control::Session<Up>>(control::DispatcherStub& stub,
-                                                                   control::SessionEvents<Down>*)>;
+  using OpenStream = std::function<std::unique_ptr<control::Session<Up>>(
+      control::DispatcherStub& stub, control::SessionEvents<Down>*)>;
 
   // `stub`: of this peer alone, so that it has a connection of its own. `open`: opens a stream on
   // it. `options` outlive the peer. Opens the first stream at `when`.
-  StreamedPeer(Light light, std::unique_ptr<control::DispatcherStub> stub, Open open,
+  StreamedPeer(Light light, std::unique_ptr<control::DispatcherStub> stub, OpenStream open,
                const PeerOptions<Down>& options, absl::Time when)
       : options_(options),
         stub_(std::move(stub)),
@@ -53,11 +56,12 @@ class StreamedPeer final : public Timers::Task, control::SessionEvents<Down> {
         light_(std::move(light)),
         backoff_(options.first_backoff),
         reopens_at_(when) {
-    options_.timers->Schedule(*this, when);
+    options_.open_timers->Schedule(opening_, when);
   }
   ~StreamedPeer() override {
     End();
-    options_.timers->Forget(*this);
+    options_.open_timers->Forget(opening_);
+    options_.heartbeat_timers->Forget(*this);
   }
   StreamedPeer(const StreamedPeer&) = delete;
   StreamedPeer& operator=(const StreamedPeer&) = delete;
@@ -84,12 +88,32 @@ class StreamedPeer final : public Timers::Task, control::SessionEvents<Down> {
     return look(light_);
   }
 
+  // Sends what is due.
   absl::Time Run(absl::Time now) override {
+    MutexLock lock(mu_);
+    if (ended_ || session_ == nullptr || closed_) return absl::InfiniteFuture();
+    return Tend(now);
+  }
+
+ private:
+  static constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
+
+  // Opens the next stream.
+  class Opening final : public Timers::Task {
+   public:
+    explicit Opening(StreamedPeer& peer) : peer_(peer) {}
+    absl::Time Run(absl::Time now) override { return peer_.Open(now); }
+
+   private:
+    StreamedPeer& peer_;
+  };
+
+  absl::Time Open(absl::Time now) {
     std::unique_ptr<control::Session<Up>> over;
     {
       MutexLock lock(mu_);
-      if (ended_ || !light_.refused().ok()) return absl::InfiniteFuture();
-      if (session_ != nullptr && !closed_) return Tend(now);
+      if (ended_ || !light_.refused().ok() || (session_ != nullptr && !closed_))
+        return absl::InfiniteFuture();
       if (now < reopens_at_) return reopens_at_;
       over = std::move(session_);
     }
@@ -100,11 +124,8 @@ class StreamedPeer final : public Timers::Task, control::SessionEvents<Down> {
     closed_ = false;
     session_ = open_(*stub_, this);
     session_->Send(light_.Hello());
-    return absl::InfiniteFuture();  // the welcome or the end of the stream schedules the next run
+    return absl::InfiniteFuture();  // the end of the stream schedules the next one
   }
-
- private:
-  static constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
 
   static bool IsHeartbeatAnswer(const control::WorkerDown& message) {
     return std::holds_alternative<control::WorkerHeartbeatAnswer>(message);
@@ -133,7 +154,7 @@ class StreamedPeer final : public Timers::Task, control::SessionEvents<Down> {
     progresses_at_ = options_.between_progress == absl::InfiniteDuration()
                          ? absl::InfiniteFuture()
                          : now + RandomBetween(0, 1) * options_.between_progress;
-    options_.timers->Schedule(*this, std::min(beats_at_, progresses_at_));
+    options_.heartbeat_timers->Schedule(*this, std::min(beats_at_, progresses_at_));
   }
   void OnClosed(const absl::Status& /*status*/) override {
     MutexLock lock(mu_);
@@ -143,7 +164,7 @@ class StreamedPeer final : public Timers::Task, control::SessionEvents<Down> {
     if (ended_) return;
     reopens_at_ = BootTime() + RandomBetween(0.5, 1) * backoff_;
     backoff_ = std::min(2 * backoff_, kMaxBackoff);
-    options_.timers->Schedule(*this, reopens_at_);
+    options_.open_timers->Schedule(opening_, reopens_at_);
   }
 
   // Sends what is due. Returns when to call it again.
@@ -163,7 +184,8 @@ class StreamedPeer final : public Timers::Task, control::SessionEvents<Down> {
 
   const PeerOptions<Down>& options_;
   const std::unique_ptr<control::DispatcherStub> stub_;
-  const Open open_;
+  const OpenStream open_;
+  Opening opening_{*this};
 
   mutable Mutex mu_;
   Light light_ GUARDED_BY(mu_);

@@ -6,6 +6,13 @@
 #include "control/dispatcher/transaction.h"
 
 namespace penstock::control {
+namespace {
+
+// More silent workers than both are many: this number, and this part of all.
+constexpr size_t kManyWorkers = 32;
+constexpr size_t kPartOfWorkers = 20;
+
+}  // namespace
 
 void Liveness::Begin() {
   MutexLock lock(mu_);
@@ -158,7 +165,10 @@ std::vector<SessionKey> Liveness::ExpiredClients(absl::Time now) const {
 
 std::vector<WorkerId> Liveness::ExpiredWorkers(absl::Time now) const {
   MutexLock lock(mu_);
-  return workers_.Expired(now, shared_.options.worker_timeout);
+  const absl::Duration timeout = shared_.options.worker_timeout;
+  std::vector<WorkerId> expired = workers_.Expired(now, timeout);
+  const size_t many = std::max(kManyWorkers, workers_.size() / kPartOfWorkers);
+  return expired.size() > many ? workers_.Expired(now, 2 * timeout) : expired;
 }
 
 bool Liveness::IsSpared(const SessionKey& key, absl::Time now) const {

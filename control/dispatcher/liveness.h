@@ -54,6 +54,9 @@ class Liveness {
   absl::Duration SilenceOf(WorkerId worker, absl::Time now) const;
   std::vector<SessionKey> SilentClients(absl::Duration bound, absl::Time now) const;
   // Return the peers whose lease has expired. They are returned until Forget() is called for them.
+  // If a large part of all workers is silent at once, the network or this process is late, rather
+  // than that they died, and nobody could take over their partitions: their leases are twice as
+  // long.
   std::vector<SessionKey> ExpiredClients(absl::Time now) const;
   std::vector<WorkerId> ExpiredWorkers(absl::Time now) const;
   // Return whether a peer whose lease has expired is spared, because a message from it waits to be

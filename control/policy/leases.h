@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <list>
 #include <map>
 #include <vector>
@@ -42,6 +43,7 @@ class Leases {
     by_time_.erase(found->second);
     peers_.erase(found);
   }
+  size_t size() const { return peers_.size(); }
   bool Knows(const Key& key) const { return peers_.contains(key); }
   // Returns zero for an unknown key.
   absl::Duration SilentFor(const Key& key, absl::Time now) const {

@@ -279,11 +279,13 @@ TEST_F(PeersOfADispatcher, ComeBackWithTheirPartitionsAfterARestart) {
   const auto timers = Timers::Start().value();
   const auto doors = Doors::Start().value();
   Latencies worker_beats, client_beats;
-  const PeerOptions<control::WorkerDown> of_workers{.timers = timers.get(),
+  const PeerOptions<control::WorkerDown> of_workers{.heartbeat_timers = timers.get(),
+                                                    .open_timers = timers.get(),
                                                     .heartbeats = &worker_beats,
                                                     .received = nullptr,
                                                     .between_progress = absl::Milliseconds(30)};
-  const PeerOptions<control::ClientDown> of_clients{.timers = timers.get(),
+  const PeerOptions<control::ClientDown> of_clients{.heartbeat_timers = timers.get(),
+                                                    .open_timers = timers.get(),
                                                     .heartbeats = &client_beats,
                                                     .received = nullptr,
                                                     .between_progress = absl::Milliseconds(30)};

@@ -162,6 +162,18 @@ TEST_F(LeasesTest, AllBrokenWorkersAreProbedAtOnce) {
   EXPECT_THAT(Workers(), IsEmpty());
 }
 
+TEST_F(LeasesTest, OfManyWorkersAtOnceAreTwiceAsLong) {
+  const auto living = Join(1000);
+  for (uint64_t id = 1; id <= 32; ++id) Join(id);
+  Pass(10, living);
+  EXPECT_THAT(Workers(), ElementsAre(1000));
+  for (uint64_t id = 101; id <= 133; ++id) Join(id);
+  Pass(19, living);
+  EXPECT_EQ(Workers().size(), 34u);
+  Pass(1, living);
+  EXPECT_THAT(Workers(), ElementsAre(1000));
+}
+
 TEST_F(LeasesTest, AWorkerThatStaysAwayIsProbedLessAndLess) {
   core_->OnClosed(Join(1));
   int probes = 0;
