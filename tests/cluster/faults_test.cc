@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "dataplane/dataset/engine/interruptible.h"
 #include "tests/cluster/cluster.h"
 #include "tests/cluster/temporary_folder.h"
 
@@ -90,20 +91,25 @@ TEST(Faults, ADrainedWorkerHandsItsPartitionsOn) {
 
 // The buffer holds the whole job, so the first element comes after the job's end.
 TEST(Faults, TheEndAfterAShuffleWaitsUntilTheDispatcherIsBack) {
-  TemporaryFolder folder;
-  Cluster cluster(1, {.work_dir = folder.path(), .fault_tolerant_mode = true});
-  absl::StatusOr<Iterator> it = Dataset::Range(100)
-                                    .Distribute(cluster.Options(ShardingPolicy::kDynamic))
-                                    .Shuffle(1000, {.seed = 1})
-                                    .MakeIterator();
-  ASSERT_TRUE(it.ok()) << it.status();
-  std::vector<int64_t> values = ReadSome(*it, 1);
-  cluster.StopDispatcher();
-  values = Together(std::move(values), ReadSome(*it, 99));
-  const absl::Status away = it->Next(absl::Now() + absl::Milliseconds(50)).status();
-  EXPECT_EQ(away.code(), absl::StatusCode::kDeadlineExceeded) << away;
-  cluster.StartDispatcher();
-  EXPECT_EQ(Differences(Together(std::move(values), ReadAll(*it)), 100), "");
+  for (int64_t prefetched : {0, 1000}) {
+    SCOPED_TRACE(prefetched);
+    TemporaryFolder folder;
+    Cluster cluster(1, {.work_dir = folder.path(), .fault_tolerant_mode = true});
+    auto made = MakeInterruptible(Dataset::Range(100)
+                                      .Distribute(cluster.Options(ShardingPolicy::kDynamic))
+                                      .Shuffle(1000, {.seed = 1})
+                                      .Prefetch(prefetched),
+                                  {});
+    ASSERT_TRUE(made.ok()) << made.status();
+    InterruptibleIterator& interruptible = **made;
+    Iterator it(*std::move(made));
+    std::vector<int64_t> values = ReadSome(it, 1);
+    cluster.StopDispatcher();
+    values = Together(std::move(values), ReadSome(it, 99));
+    EXPECT_FALSE(interruptible.NextBy(absl::Now() + absl::Milliseconds(50)).has_value());
+    cluster.StartDispatcher();
+    EXPECT_EQ(Differences(Together(std::move(values), ReadAll(it)), 100), "");
+  }
 }
 
 TEST(Faults, ARestartedDispatcherGoesOnFromItsJournal) {

@@ -36,7 +36,8 @@ absl::StatusOr<std::unique_ptr<InterruptibleIterator>> MakeInterruptible(
 class ReadyHint {
  public:
   virtual ~ReadyHint() = default;
-  // True if Next() has its result: the element, the end or an error.
+  // True if Next() has its result: the element, an error, or an end for which
+  // CommitListeners::AwaitEnd() does not wait.
   virtual bool Ready() = 0;
 };
 

@@ -81,7 +81,7 @@ class PrefetchIterator final : public NodeIterator, public ReadyHint {
 
   bool Ready() override {
     MutexLock lock(mu_);
-    return !queue_.empty() || ended_;
+    return !queue_.empty();  // the end of the whole dataset may have to wait
   }
 
   absl::StatusOr<int64_t> Skip(int64_t count) override {
