@@ -58,7 +58,7 @@ bool SessionParts::AwaitsGoodbye() const {
 }
 
 bool SessionParts::ReturnsEnd() const {
-  return end_seen && (ledger.handed() > 0 || !AwaitsGoodbye());
+  return end_seen && (ledger.handed() > 0 ? error.ok() : !AwaitsGoodbye());
 }
 
 bool SessionParts::MayLeave() const {

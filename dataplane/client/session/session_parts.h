@@ -43,7 +43,8 @@ struct SessionParts {
   // Commit() waits instead.
   bool AwaitsGoodbye() const REQUIRES(mu);
   // True if Next() has reached the end and need not wait to return it. While later nodes hold
-  // elements, it does not wait: they may pass these on only once they have got the end.
+  // elements, it does not wait: they may pass these on only once they have got the end. If the
+  // session has failed, these elements cannot be delivered, and Next() returns the error instead.
   bool ReturnsEnd() const REQUIRES(mu);
   bool MayLeave() const REQUIRES(mu);
   bool WantsNoLinks() const REQUIRES(mu);

@@ -324,5 +324,25 @@ TEST_F(SessionTest, TheEndAfterNodesWaitsUntilTheirDeliveriesAreDurable) {
   EXPECT_TRUE(session_->ended());
 }
 
+// The elements that the nodes hold can no longer be delivered.
+TEST_F(SessionTest, ReturnsNoEndOnceItHasFailed) {
+  delivers_later_ = true;
+  Begin();
+  auto link = Link();
+  ASSERT_TRUE(Send(link->link(), 0).ok());
+  PendingDeliveries pending;
+  const PendingDeliveries::Scope scope(&pending);
+  EXPECT_EQ(NextValue(), 0);
+  EXPECT_TRUE(Reported(&control::PartitionReport::handed, IndexSet::Of(0, 1)));
+  dispatcher_.Say(control::End());
+  const absl::StatusOr<std::optional<Element>> end = session_->Next();
+  EXPECT_TRUE(end.ok() && !end->has_value());
+  const absl::Status dead = absl::FailedPreconditionError("declared dead");
+  dispatcher_.Break(dead);
+  EXPECT_TRUE(Eventually([&] { return session_->Next().status() == dead; }));
+  EXPECT_EQ(session_->Next().status(), dead);
+  EXPECT_EQ(session_->AwaitEnd(), dead);
+}
+
 }  // namespace
 }  // namespace penstock::client
