@@ -58,14 +58,14 @@ TEST(DistributeOptionsTest, ExplainNamesTheModeTheServiceAndUnusualOptions) {
   options.processing_mode = ShardingPolicy::kFileOrData;
   options.delivery = FirstComeFirstServed{.fair = true};
   options.ack_mode = AckMode::kOnCommit;
-  options.timeout = absl::Seconds(90);
+  options.timeout = absl::Minutes(2);
   options.compression = LinkCompression::kLz4;
   options.fallback = {"shm", "tcp"};
   options.quota.max_permits = 2;
   EXPECT_THAT(numbers.Distribute(options).Explain(),
               HasSubstr("  | ack_mode=ON_COMMIT compression=LZ4 fallback=[\"shm\", \"tcp\"] "
                         "job_name=\"j\" max_permits=2 order=FAIR processing_mode=FILE_OR_DATA "
-                        "service=\"grpc://localhost:5050\" timeout=1m30s\n"));
+                        "service=\"grpc://localhost:5050\" timeout=2m\n"));
   for (const Dataset& last :
        {numbers.Prefetch(2), numbers.Prefetch(2).WithOptions({.threads = 1})}) {
     EXPECT_THAT(last.Distribute(Good()).Explain(),
