@@ -63,8 +63,9 @@ std::string JobRegistry::OwedOf(JobId job) const {
       continue;
     }
     int64_t owed = 0;
+    const protocol::Positions positions = protocol::PositionsOf(iteration.record);
     for (size_t p = 0; p < iteration.record.partitions.size(); ++p)
-      owed += protocol::Owed(iteration.record, PartitionId(p + 1)).size();
+      owed += protocol::Owed(iteration.record, positions, PartitionId(p + 1)).size();
     parts.push_back(
         absl::StrCat(owed, " elements of repetition ", iteration.repetition, " not committed"));
   }

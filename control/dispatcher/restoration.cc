@@ -35,10 +35,11 @@ std::vector<SavedRepetition::Position> BookmarksOf(const protocol::PartitionReco
 // Returns the index below which every active reader has received everything, according to the
 // readers' reports.
 Index ReceivedBelow(const protocol::IterationRecord& record,
-                    const protocol::IterationContext& context, size_t p) {
+                    const protocol::IterationContext& context, const protocol::Positions& positions,
+                    size_t p) {
   const protocol::AckStates& acks = context.partitions[p].acks;
   if (!record.coordinated()) {
-    protocol::Together received(record, PartitionId(p + 1));
+    protocol::Together received(record, positions, PartitionId(p + 1));
     for (size_t r = 0; r < record.readers.size(); ++r) {
       received.Add(record.readers[r],
                    protocol::Of(record.readers[r].committed, PartitionId(p + 1)));
@@ -215,13 +216,14 @@ void Save(const IterationState& iteration, const protocol::IterationContext& con
   saved.finished = record.finished;
   saved.division = iteration.division;
   saved.num_consumers = record.rounds.consumers;
-  if (record.has_order_consumers()) saved.positions = protocol::PositionsOf(record);
+  const protocol::Positions positions = protocol::PositionsOf(record);
+  if (record.has_order_consumers()) saved.positions = positions;
   saved.leads = iteration.leads;
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     SavedRepetition::Partition& to = saved.partitions.emplace_back();
-    to.committed_below = protocol::FirstUncommitted(record, PartitionId(p + 1));
-    to.bookmarks =
-        BookmarksOf(record.partitions[p], to.committed_below, ReceivedBelow(record, context, p));
+    to.committed_below = protocol::FirstUncommitted(record, positions, PartitionId(p + 1));
+    to.bookmarks = BookmarksOf(record.partitions[p], to.committed_below,
+                               ReceivedBelow(record, context, positions, p));
     if (record.coordinated()) to.committed_below /= record.rounds.consumers;
     for (const auto& [key, run] : iteration.splits[p].given) to.given.push_back(run);
   }

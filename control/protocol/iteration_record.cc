@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <vector>
 
+#include "absl/types/span.h"
 #include "control/protocol/invariant.h"
 #include "control/protocol/partial_rows.h"
 
@@ -27,14 +29,14 @@ void Thin(absl::InlinedVector<Bookmark, 1>& bookmarks) {
   bookmarks.erase(bookmarks.begin() + static_cast<ptrdiff_t>(least));
 }
 
-// Returns the lowest index that no reader without a consumer number has committed.
-Index FirstMissingWithoutConsumers(const IterationRecord& record, PartitionId partition) {
+// Returns the lowest index that none of the readers has committed.
+Index FirstMissingOf(absl::Span<const ReaderRecord* const> readers, PartitionId partition) {
   Index missing = 0;
   Index before;
   do {
     before = missing;
-    for (const ReaderRecord& reader : record.readers)
-      if (reader.consumer < 0) missing = Of(reader.committed, partition).FirstMissing(missing);
+    for (const ReaderRecord* reader : readers)
+      missing = Of(reader->committed, partition).FirstMissing(missing);
   } while (missing != before);
   return missing;
 }
@@ -253,18 +255,21 @@ Positions PositionsOf(const IterationRecord& record) {
       .partitions = std::max<int64_t>(1, static_cast<int64_t>(record.partitions.size())),
       .consumers = std::max<int64_t>(1, record.order_consumers)};
   if (!record.has_order_consumers()) return positions;
+  std::vector<const ReaderRecord*> without_consumers;
+  for (const ReaderRecord& reader : record.readers)
+    if (reader.consumer < 0) without_consumers.push_back(&reader);
+  if (without_consumers.empty()) return positions;
   for (size_t p = 0; p < record.partitions.size(); ++p) {
     const PartitionId partition(p + 1);
-    const Index missing = FirstMissingWithoutConsumers(record, partition);
-    const Index lacks = positions.At(partition, missing);
+    const Index lacks = positions.At(partition, FirstMissingOf(without_consumers, partition));
     positions.first = p == 0 ? lacks : std::min(positions.first, lacks);
   }
   return positions;
 }
 
-Together::Together(const IterationRecord& record, PartitionId partition)
+Together::Together(const IterationRecord& record, const Positions& positions, PartitionId partition)
     : record_(record), partition_(partition) {
-  if (record.has_order_consumers()) row_union_.emplace(PositionsOf(record), partition);
+  if (record.has_order_consumers()) row_union_.emplace(positions, partition);
 }
 
 void Together::Add(const ReaderRecord& reader, const IndexSet& has) {
@@ -350,24 +355,30 @@ bool IsKept(const IterationRecord& record) {
          record.audiences == computed.audiences && record.elements == computed.elements;
 }
 
-IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition) {
+IndexSet CommittedIndices(const IterationRecord& record, const Positions& positions,
+                          PartitionId partition) {
   if (record.forgotten) return IndexSet::Of(0, record.partition(partition).end.value_or(0));
   if (record.unites_indices()) return Of(record.committed_by_any.sets, partition);
-  Together committed(record, partition);
+  Together committed(record, positions, partition);
   for (const ReaderRecord& reader : record.readers)
     committed.Add(reader, Of(reader.committed, partition));
   return std::move(committed).Indices();
 }
 
-Index FirstUncommitted(const IterationRecord& record, PartitionId partition) {
+IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition) {
+  return CommittedIndices(record, PositionsOf(record), partition);
+}
+
+Index FirstUncommitted(const IterationRecord& record, const Positions& positions,
+                       PartitionId partition) {
   if (record.forgotten || !record.unites_indices())
-    return CommittedIndices(record, partition).FirstMissing();
+    return CommittedIndices(record, positions, partition).FirstMissing();
   return Of(record.committed_by_any.sets, partition).FirstMissing();
 }
 
-IndexSet Owed(const IterationRecord& record, PartitionId partition) {
+IndexSet Owed(const IterationRecord& record, const Positions& positions, PartitionId partition) {
   IndexSet owed = IndexSet::Of(0, record.partition(partition).end.value_or(0));
-  owed.Remove(CommittedIndices(record, partition));
+  owed.Remove(CommittedIndices(record, positions, partition));
   return owed;
 }
 

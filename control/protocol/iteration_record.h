@@ -237,12 +237,15 @@ bool Fits(const IterationRecord& record, const IterationChange& change);
 
 // Returns the positions of elements in order kDeterministic. Readers that have no consumer number
 // have the elements from before a restore. The order begins with the first element that they lack.
+// Takes time linear in the number of readers and, after a restore, of partitions times the readers
+// without a consumer number. If consumers have no fixed order, it takes constant time.
 Positions PositionsOf(const IterationRecord& record);
 
-// The union of the elements of one partition that several readers have, as indices.
+// The union of the elements of one partition that several readers have, as indices. `positions`,
+// here and below: PositionsOf(record). A caller with many partitions computes them once.
 class Together {
  public:
-  Together(const IterationRecord& record, PartitionId partition);
+  Together(const IterationRecord& record, const Positions& positions, PartitionId partition);
   void Add(const ReaderRecord& reader, const IndexSet& has);
   IndexSet Indices() &&;
 
@@ -272,12 +275,15 @@ void ComputeKept(IterationRecord& record);
 // Returns whether Apply() has kept what would be computed. For tests.
 bool IsKept(const IterationRecord& record);
 // Returns the indices that are committed, by any reader.
+IndexSet CommittedIndices(const IterationRecord& record, const Positions& positions,
+                          PartitionId partition);
 IndexSet CommittedIndices(const IterationRecord& record, PartitionId partition);
 // Returns the lowest index that is not committed. Takes the same time for any number of readers, if
 // the readers are not consumers.
-Index FirstUncommitted(const IterationRecord& record, PartitionId partition);
+Index FirstUncommitted(const IterationRecord& record, const Positions& positions,
+                       PartitionId partition);
 // Returns the indices of a closed iteration that would have to be delivered again if all readers
 // died now. If there are none in any partition, the iteration is finished.
-IndexSet Owed(const IterationRecord& record, PartitionId partition);
+IndexSet Owed(const IterationRecord& record, const Positions& positions, PartitionId partition);
 
 }  // namespace penstock::protocol

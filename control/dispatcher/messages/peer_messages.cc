@@ -33,7 +33,7 @@ Welcome WelcomeOf(const State& state, const IterationState& iteration,
     to.placements.push_back({placed.partition, placed.placement});
     if (!job.terms.deterministic) continue;
     to.passed.push_back(
-        positions.RowsIn(protocol::CommittedIndices(iteration.record, placed.partition),
+        positions.RowsIn(protocol::CommittedIndices(iteration.record, positions, placed.partition),
                          placed.partition, consumer));
   }
   return to;

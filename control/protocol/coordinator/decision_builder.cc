@@ -171,8 +171,8 @@ namespace {
 // Returns the union of the committed elements of all readers, the elements that active readers had
 // when they were notified of the end, and the member `set` of the active readers that have not been
 // notified.
-IndexSet Had(const IterationRecord& record, const IterationContext& context, size_t partition,
-             IndexSet AckState::*set) {
+IndexSet Had(const IterationRecord& record, const IterationContext& context,
+             const Positions& positions, size_t partition, IndexSet AckState::*set) {
   const PartitionId id = PartitionAt(partition);
   const AckStates& acks = context.partitions[partition].acks;
   if (record.unites_indices()) {
@@ -185,7 +185,7 @@ IndexSet Had(const IterationRecord& record, const IterationContext& context, siz
     }
     return had;
   }
-  Together had(record, id);
+  Together had(record, positions, id);
   for (size_t r = 0; r < record.readers.size(); ++r) {
     const ReaderRecord& reader = record.readers[r];
     had.Add(reader, Of(reader.committed, id));
@@ -198,12 +198,13 @@ IndexSet Had(const IterationRecord& record, const IterationContext& context, siz
 }  // namespace
 
 IndexSet ClaimedOf(const IterationRecord& record, const IterationContext& context,
-                   size_t partition) {
-  return Had(record, context, partition, &AckState::claimed);
+                   const Positions& positions, size_t partition) {
+  return Had(record, context, positions, partition, &AckState::claimed);
 }
 
-IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, size_t partition) {
-  return Had(record, context, partition, &AckState::reported);
+IndexSet SkipOf(const IterationRecord& record, const IterationContext& context,
+                const Positions& positions, size_t partition) {
+  return Had(record, context, positions, partition, &AckState::reported);
 }
 
 bool IsFenced(const IterationRecord& record, const IterationContext& context, size_t partition,

@@ -95,10 +95,12 @@ std::optional<size_t> FindActiveReader(const IterationRecord& record, ClientId c
 bool SomebodyReads(const IterationRecord& record, size_t except);
 // Returns the indices that will be in a reader's history if no reader dies: indices that are
 // delivered, committed, handed on, or held by a reader that was notified of the end.
+// `positions`, here and below: PositionsOf(record).
 IndexSet ClaimedOf(const IterationRecord& record, const IterationContext& context,
-                   size_t partition);
+                   const Positions& positions, size_t partition);
 // Rule 3: returns the indices that must not be sent again.
-IndexSet SkipOf(const IterationRecord& record, const IterationContext& context, size_t partition);
+IndexSet SkipOf(const IterationRecord& record, const IterationContext& context,
+                const Positions& positions, size_t partition);
 // Returns whether a fence of the partition, which is collecting, goes to the reader.
 bool IsFenced(const IterationRecord& record, const IterationContext& context, size_t partition,
               size_t reader);

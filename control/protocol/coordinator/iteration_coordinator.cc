@@ -140,11 +140,13 @@ Decision OnBookmark(const IterationRecord& record, IterationContext& context, Wo
   const auto& bookmarks = record.partition(partition).bookmarks;
   if (!bookmarks.empty() && bookmark.index <= bookmarks.back().index)
     return std::move(builder).Build();  // a replay passes an old bookmark again
-  const Index needed = context.broken == Broken::kRetireBelowDelivered
-                           ? SkipOf(record, context, partition.value() - 1).FirstMissing()
-                       : record.commit_policy == CommitPolicy::kNever
-                           ? bookmark.index
-                           : FirstUncommitted(record, partition);
+  const Positions positions = PositionsOf(record);
+  const Index needed =
+      context.broken == Broken::kRetireBelowDelivered
+          ? SkipOf(record, context, positions, partition.value() - 1).FirstMissing()
+      : record.commit_policy == CommitPolicy::kNever
+          ? bookmark.index
+          : FirstUncommitted(record, positions, partition);
   Index below = 0;  // the newest bookmark at or below `needed`
   for (const Bookmark& b : bookmarks)
     if (b.index <= needed) below = std::max(below, b.index);
@@ -204,12 +206,13 @@ bool IsSent(const IterationRecord& record, const IterationContext& context, size
 bool MayClose(const IterationRecord& record, IterationContext& context) {
   if (record.coordinated() && record.rounds.ends.empty()) return false;
   if (record.partitions.empty() || SomebodyIsAway(record, context)) return false;
+  const Positions positions = PositionsOf(record);
   return HoldsForAll(record, context.check_first_to_close, [&](size_t p) {
     if (!IsSent(record, context, p)) return false;
     const PartitionContext& partition_context = context.partitions[p];
     IndexSet covered = record.shared() && context.broken != Broken::kCloseOnReceived
-                           ? ClaimedOf(record, context, p)
-                           : SkipOf(record, context, p);
+                           ? ClaimedOf(record, context, positions, p)
+                           : SkipOf(record, context, positions, p);
     if (context.broken == Broken::kCloseOnReceivedByDead)
       for (const auto& [reader, ack] : partition_context.acks) covered.Add(ack.reported);
     return covered.FirstMissing() >= *partition_context.ended;
@@ -286,9 +289,10 @@ bool HasReportedAll(const IterationRecord& record, IterationContext& context, si
 
 // Returns whether all elements of the closed iteration are committed.
 bool OwesNothing(const IterationRecord& record, IterationContext& context) {
+  const Positions positions = PositionsOf(record);
   while (!context.owed.empty()) {
     const auto p = static_cast<size_t>(context.owed.intervals().front().begin);
-    if (!Owed(record, PartitionAt(p)).empty()) return false;
+    if (!Owed(record, positions, PartitionAt(p)).empty()) return false;
     context.owed.Remove(JustPosition(p));
   }
   return true;
@@ -441,11 +445,12 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
   DecisionBuilder builder(record, context);
   const PartitionRecord& placed = record.partition(partition);
   const size_t p = partition.value() - 1;
+  const Positions positions = PositionsOf(record);
   if (KeepsAudience(record, context, partition)) audience = placed.audience;
   Assign assign{.worker = worker,
                 .partition = partition,
                 .placement = placed.placement,
-                .skip = SkipOf(record, context, p),
+                .skip = SkipOf(record, context, positions, p),
                 .bookmark = std::nullopt,
                 .readers = {},
                 .rows = 0,
@@ -456,7 +461,6 @@ Decision AssignTo(const IterationRecord& record, IterationContext& context, Part
   partition_context.asks_all = false;
   context.collecting.Remove(IndexSet::Of(PositionOf(p), PositionOf(p) + 1));
   if (!record.coordinated()) {
-    const Positions positions = PositionsOf(record);
     assign.rows = partition_context.rows_allowed = SendLimitOf(record, context, p, positions);
     if (record.has_order_consumers()) assign.positions = positions;
   } else {

@@ -91,7 +91,7 @@ bool HasAll(const IterationRecord& record, int64_t consumer) {
     if (!end) return false;
     const PartitionId id = PartitionAt(p);
     const IndexSet rows = positions.RowsIn(IndexSet::Of(0, *end), id, consumer);
-    Together had(record, id);
+    Together had(record, positions, id);
     for (const ReaderRecord& reader : record.readers) {
       had.Add(reader, Of(reader.committed, id));
       had.Add(reader, Of(reader.final, id));

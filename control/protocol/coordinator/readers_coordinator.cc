@@ -14,21 +14,33 @@ namespace {
 // of its final elements.
 bool Secured(const IterationRecord& record, IterationContext& context, size_t except,
              const ReceivedSets& state = {}) {
+  const Positions positions = PositionsOf(record);
   IndexSet owed;
   ForEach(context.owed, [&](size_t p) {
-    if (!Owed(record, PartitionAt(p)).empty()) owed.Add(PositionOf(p));
+    if (!Owed(record, positions, PartitionAt(p)).empty()) owed.Add(PositionOf(p));
   });
   context.owed = std::move(owed);
+  const auto has_all = [&](size_t p, const IndexSet& indices) {
+    return indices.FirstMissing() >= record.partitions[p].end.value_or(0);
+  };
+  if (record.unites_indices()) {  // linear in the number of sets
+    DenseSets had = record.committed_by_any.sets;
+    for (const size_t r : context.ended)
+      if (r != except && record.readers[r].end_notified) had.Add(record.readers[r].final);
+    had.Add(state);
+    return HoldsForEach(context.owed,
+                        [&](size_t p) { return has_all(p, Of(had, PartitionAt(p))); });
+  }
   return HoldsForEach(context.owed, [&](size_t p) {
     const PartitionId id = PartitionAt(p);
-    Together together(record, id);
+    Together together(record, positions, id);
     if (except < record.readers.size()) together.Add(record.readers[except], Of(state, id));
     for (size_t r = 0; r < record.readers.size(); ++r) {
       const ReaderRecord& reader = record.readers[r];
       together.Add(reader, Of(reader.committed, id));
       if (r != except && reader.end_notified) together.Add(reader, Of(reader.final, id));
     }
-    return std::move(together).Indices().FirstMissing() >= record.partitions[p].end.value_or(0);
+    return has_all(p, std::move(together).Indices());
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "control/protocol/coordinator/iteration_coordinator.h"
@@ -343,6 +344,37 @@ TEST_F(IterationContextTest, EntriesGrowWithTheLinks) {
     Assign(p, audience(p + 1));
   }
   EXPECT_EQ(Entries(), kPartitions * kLinks);
+}
+
+// Nothing is recorded of a client that joins too late, so there may be any number of them. Each
+// costs what the readers have. Partitions times readers for each would take minutes.
+TEST(ClosedIteration, TellsThousandsOfReadersAndPartitionsLateClientsTheEnd) {
+  constexpr uint64_t kPartitions = 40'000;
+  constexpr uint64_t kReaders = 1'000;
+  constexpr uint64_t kLate = 300;
+  IterationRecord record;
+  record.commit_policy = CommitPolicy::kExplicit;
+  for (uint64_t p = 1; p <= kPartitions; ++p) Apply(record, PartitionOpened{PartitionId(p)});
+  for (uint64_t r = 1; r <= kReaders; ++r) Apply(record, ReaderJoined{ClientId(r), kProcess});
+  Apply(record, IterationClosed{absl::InlinedVector<Index, 1>(kPartitions, 1)});
+  for (uint64_t r = 1; r <= kReaders; ++r) {
+    ReceivedSets final;
+    for (uint64_t p = r; p <= kPartitions; p += kReaders)
+      final.Add(PartitionId(p), IndexSet::Of(0, 1));
+    Apply(record, ReaderEnded{ClientId(r), std::move(final)});
+  }
+  IterationContext context = MakeIterationContext(record);
+  const auto join = [&](uint64_t client) {
+    return OnConnect(record, context, {.client = ClientId(client), .incarnation = kProcess});
+  };
+  for (uint64_t n = 1; n <= kLate; ++n) {
+    const Decision late = join(kReaders + n);
+    ASSERT_THAT(late.changes, IsEmpty());
+    ASSERT_THAT(late.messages, SizeIs(2));
+    ASSERT_TRUE(std::holds_alternative<ToClient<End>>(late.messages.back()));
+  }
+  Apply(record, ReaderGone{ClientId(kReaders), ReaderStatus::kExpired});
+  EXPECT_TRUE(std::holds_alternative<IterationReopened>(join(kReaders + 1).changes.at(0)));
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ TEST(IterationRecord, KeepsTheElementsThatAnyReaderHasCommitted) {
         for (const ReaderRecord& reader : record.readers)
           committed.Add(Of(reader.committed, PartitionId(p)));
         ASSERT_EQ(CommittedIndices(record, PartitionId(p)), committed) << "step " << step;
-        ASSERT_EQ(FirstUncommitted(record, PartitionId(p)), committed.FirstMissing());
+        ASSERT_EQ(FirstUncommitted(record, PositionsOf(record), PartitionId(p)),
+                  committed.FirstMissing());
       }
       ASSERT_TRUE(IsKept(record));
     }

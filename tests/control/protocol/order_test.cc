@@ -380,6 +380,36 @@ TEST_F(OrderOfConsumers, AFollowerInAFinishedIterationGetsTheEnd) {
   EXPECT_EQ(Sent<ToClient<End>>().size(), 1u);
 }
 
+// Such a process costs what the readers have. A search through all partitions for each partition
+// would take minutes.
+TEST(OrderOfManyPartitions, AnyNumberOfLateProcessesGetsTheEnd) {
+  constexpr uint64_t kPartitions = 10'000;
+  constexpr uint64_t kLate = 150;
+  constexpr ClientId kRestored(1), kGone(2), kReads(3);
+  IterationRecord record;
+  record.order_consumers = 2;
+  for (uint64_t p = 1; p <= kPartitions; ++p) Apply(record, PartitionOpened{PartitionId(p)});
+  Apply(record, ReaderJoined{kRestored, Incarnation(1)});
+  Apply(record, ReaderJoined{kGone, Incarnation(1), 0});
+  Apply(record, ReaderJoined{kReads, Incarnation(1), 1});
+  Apply(record, IterationClosed{absl::InlinedVector<Index, 1>(kPartitions, 1)});
+  ReceivedSets final;
+  for (uint64_t p = 1; p < kPartitions; p += 2) {
+    Apply(record, ReaderCommitted{kGone, PartitionId(p), IndexSet::Of(0, 1)});
+    final.Add(PartitionId(p + 1), IndexSet::Of(0, 1));
+  }
+  Apply(record, ReaderEnded{kReads, std::move(final)});
+  for (const ClientId client : {kRestored, kGone})
+    Apply(record, ReaderGone{client, ReaderStatus::kExpired});
+  IterationContext context = MakeIterationContext(record);
+  for (uint64_t n = 1; n <= kLate; ++n) {
+    const Decision late =
+        OnConnect(record, context, {ClientId(kReads.value() + n), Incarnation(1), std::nullopt, 0});
+    ASSERT_TRUE(late.changes.empty());
+    ASSERT_TRUE(std::holds_alternative<ToClient<End>>(late.messages.at(1)));
+  }
+}
+
 TEST(OrderOfThree, APartitionGoesAsFarAsTheOneWithTheLeastRoom) {
   IterationRecord record;
   record.order_consumers = 3;

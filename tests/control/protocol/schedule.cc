@@ -201,7 +201,7 @@ void Run::Check() {
           ++times[static_cast<size_t>(i)];
         }
     }
-    const IndexSet owed = Owed(durable_.record, id);
+    const IndexSet owed = Owed(durable_.record, PositionsOf(durable_.record), id);
     for (Index i = 0; i < size; ++i) {
       const int n = times[static_cast<size_t>(i)];
       if (n > 1 && outcome_.fault.empty())

@@ -202,7 +202,7 @@ void World::NoteWhatNobodyCanRead() {
   for (const ReaderRecord& reader : record_.readers)
     if (reader.reads()) return;
   for (int p = 0; p < scene_->partitions; ++p) {
-    Together had(record_, Partition(p));
+    Together had(record_, PositionsOf(record_), Partition(p));
     for (const ReaderRecord& reader : record_.readers) {
       had.Add(reader, Of(reader.committed, Partition(p)));
       had.Add(reader, Of(reader.final, Partition(p)));
