@@ -96,6 +96,16 @@ static void CheckRounds(Decoder& coder, const IterationState& iteration) {
       ToString(iteration.id), " has rounds of partitions that it does not have");
 }
 
+static void CheckPartitions(Decoder& coder, const IterationState& iteration) {
+  const auto readers = static_cast<Index>(iteration.record.readers.size());
+  for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
+    coder.Require(!partition.audience || partition.audience->end() <= readers,
+                  ToString(iteration.id), " has a partition for readers that it does not have");
+    coder.Require(!partition.end || (*partition.end >= 0 && *partition.end < kMostIndices),
+                  ToString(iteration.id), " has a partition with an invalid number of elements");
+  }
+}
+
 // Without its partitions and readers, which are in pieces of their own (EncodePiece), if it is
 // written.
 WIRE_PAIR(IterationState, wire::Iteration) {
@@ -120,6 +130,7 @@ WIRE_PAIR(IterationState, wire::Iteration) {
     coder.Require(
         value.division.count <= 0 || value.record.partitions.size() <= value.division.shards.size(),
         ToString(value.id), " has more partitions than shards");
+    CheckPartitions(coder, value);
     coder.Require(value.record.order_consumers >= 0, "the number of consumers is negative");
     if (message.has_rounds()) {
       coder.Get("rounds", message.rounds(), value.record.rounds);

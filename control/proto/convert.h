@@ -17,11 +17,6 @@
 
 namespace penstock::control {
 
-// All indices and rows are below this number. No partition has more elements (a million elements a
-// second for two years), and products of an index with numbers of consumers and partitions still
-// fit into 64 bits.
-inline constexpr Index kMostIndices = Index{1} << 46;
-
 template <>
 inline constexpr AckMode kLast<AckMode> = AckMode::kOnCommit;
 template <>

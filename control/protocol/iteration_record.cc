@@ -101,7 +101,9 @@ struct Fitting {
     return reader && reader->reads();
   }
   bool operator()(const IterationClosed& c) const {
-    return !record.closed && c.ends.size() == record.partitions.size();
+    return !record.closed && c.ends.size() == record.partitions.size() &&
+           std::all_of(c.ends.begin(), c.ends.end(),
+                       [](Index end) { return end >= 0 && end < kMostIndices; });
   }
   bool operator()(const IterationReopened&) const { return record.closed && !record.finished; }
   bool operator()(const IterationFinished&) const { return record.closed && !record.finished; }

@@ -125,6 +125,34 @@ TEST(Changes, ASnapshotEqualsItsState) {
   }
 }
 
+TEST(Changes, ASnapshotWithAnInvalidPartitionIsRefused) {
+  State state;
+  auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{"1000", "definition", {}});
+  state.Apply(DatasetRegistered{dataset});
+  state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset}});
+  const IterationId it(1);
+  state.Apply(IterationCreated{it, JobId(1), 0});
+  for (const p::IterationChange& change : {p::IterationChange(p::PartitionOpened{PartitionId(1)}),
+                                           {p::ReaderJoined{ClientId(5), Incarnation(1)}}})
+    state.Apply(IterationAltered{it, change});
+  p::PartitionRecord& partition = state.iterations.at(it).record.partitions[0];
+  const auto read = [&] { return DecodeState(*EncodeState(state)).status(); };
+  partition.audience = IndexSet::Of(0, 1);
+  partition.end = kMostIndices - 1;
+  EXPECT_TRUE(read().ok()) << read();
+  for (const Index end : {Index{2}, kMostIndices}) {
+    partition.audience = IndexSet::Of(0, end);
+    EXPECT_EQ(read().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(read().message(), HasSubstr("has a partition for readers that it does not have"));
+  }
+  partition.audience.reset();
+  for (const Index end : {Index{-1}, kMostIndices}) {
+    partition.end = end;
+    EXPECT_EQ(read().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(read().message(), HasSubstr("has a partition with an invalid number of elements"));
+  }
+}
+
 TEST(Changes, AFinishedIterationTakesFewBytesOfASnapshot) {
   State state;
   auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{"1000", "definition", {}});

@@ -23,6 +23,14 @@ TEST(Record, FitsNoChangeOutOfOrder) {
   EXPECT_FALSE(Fits(record, IterationReopened{}));
 }
 
+TEST(Record, FitsNoEndThatNoPartitionHas) {
+  IterationRecord record;
+  Apply(record, PartitionOpened{kPartition});
+  EXPECT_FALSE(Fits(record, IterationClosed{{-1}}));
+  EXPECT_FALSE(Fits(record, IterationClosed{{kMostIndices}}));
+  EXPECT_TRUE(Fits(record, IterationClosed{{kMostIndices - 1}}));
+}
+
 TEST(Readers, AreFoundHoweverManyJoined) {
   IterationRecord record;
   for (uint64_t client = 1; client <= 100; ++client) {
