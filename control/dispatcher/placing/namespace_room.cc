@@ -11,6 +11,11 @@
 
 namespace penstock::control {
 
+void NamespaceRoom::Begin() {
+  at_work_ = {};
+  for (const auto& [id, iteration] : state_.iterations) at_work_.Count(state_, id, ContextOf(id));
+}
+
 void NamespaceRoom::Count(IterationId id) {
   if (quotas_.LimitPartitions()) at_work_.Count(state_, id, ContextOf(id));
 }
@@ -101,7 +106,7 @@ std::optional<PartitionKey> NamespaceRoom::FindToGiveUp(const Claim& to,
 
 PartitionsAtWork NamespaceRoom::CountAll() const {
   PartitionsAtWork counted;
-  for (const auto& [id, iteration] : state_.iterations) counted.Count(state_, id, ContextOf(id));
+  for (const auto& [id, iteration] : state_.iterations) counted.Search(state_, id, ContextOf(id));
   return counted;
 }
 

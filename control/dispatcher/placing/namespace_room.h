@@ -39,7 +39,7 @@ class NamespaceRoom {
         check_kept_(std::move(check_kept)) {}
 
   // Called once, after the state was recovered.
-  void Begin() { at_work_ = CountAll(); }
+  void Begin();
   // Called after each event that concerns the iteration.
   void Count(IterationId id);
   void Forget(IterationId id);
@@ -73,6 +73,7 @@ class NamespaceRoom {
   std::string_view NamespaceOfIteration(IterationId id) const;
   // Returns the partition of the namespace that is given up for `to`; nullopt if there is none.
   std::optional<PartitionKey> FindToGiveUp(const Claim& to, std::string_view name_space) const;
+  // Searches all partitions.
   PartitionsAtWork CountAll() const;
   const protocol::IterationContext* ContextOf(IterationId id) const;
 

@@ -9,11 +9,25 @@ namespace penstock::control {
 
 void PartitionsAtWork::Count(const State& state, IterationId id,
                              const protocol::IterationContext* context) {
+  const int64_t ended = context == nullptr ? 0 : static_cast<int64_t>(context->num_ended);
+  Note(state, id, state.placed.CountOf(id) - ended);
+}
+
+void PartitionsAtWork::Search(const State& state, IterationId id,
+                              const protocol::IterationContext* context) {
+  const protocol::IterationRecord& record = state.iterations.at(id).record;
+  int64_t count = 0;
+  for (size_t p = 0; p < record.partitions.size(); ++p) {
+    const bool ended = context != nullptr && context->partitions[p].ended.has_value();
+    if (!record.partitions[p].collecting() && !ended) ++count;
+  }
+  Note(state, id, count);
+}
+
+void PartitionsAtWork::Note(const State& state, IterationId id, int64_t count) {
   const IterationState* iteration = state.FindIteration(id);
   if (iteration == nullptr || !state.GoesOn(*iteration) || iteration->record.closed)
     return Forget(id);
-  const int64_t ended = context == nullptr ? 0 : static_cast<int64_t>(context->num_ended);
-  const int64_t count = state.placed.CountOf(id) - ended;
   const auto before = of_.find(id);
   if (before != of_.end() && before->second.count == count) return;
   Set(id, {std::string(NamespaceOf(state.jobs.at(iteration->job).name)), count});

@@ -22,6 +22,8 @@ class PartitionsAtWork {
   // Counts the iteration again, in constant time. Call it after each event of the iteration.
   // `context`: null if there is none.
   void Count(const State& state, IterationId id, const protocol::IterationContext* context);
+  // The same, by a look at each partition. For checks of Count().
+  void Search(const State& state, IterationId id, const protocol::IterationContext* context);
   void Forget(IterationId id) { Set(id, {}); }
 
   int64_t Of(IterationId id) const;
@@ -38,6 +40,8 @@ class PartitionsAtWork {
     std::string name_space;
     int64_t count = 0;
   };
+  // Notes the number, or none if the iteration has no elements to send.
+  void Note(const State& state, IterationId id, int64_t count);
   void Set(IterationId id, Counted counted);
 
   absl::flat_hash_map<IterationId, Counted> of_;

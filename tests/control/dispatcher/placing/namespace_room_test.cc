@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "control/protocol/invariant.h"
 #include "control/protocol/scoped_name.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -91,6 +92,34 @@ TEST_F(NamespaceRoomTest, IsWhatTheLimitLeaves) {
   state_.Apply(IterationFailed{first, absl::InternalError("why")});
   room_->Count(first);
   EXPECT_EQ(RoomOf(second), 3);
+}
+
+TEST_F(NamespaceRoomTest, IsComparedWithASearchThroughAllPartitions) {
+  Limit({.partitions = 5});
+  const IterationId id = Add({}, 3);
+  contexts_[id].NoteEndOf(1, 7);
+  room_->Count(id);
+  EXPECT_EQ(RoomOf(id), 3);
+  ++contexts_[id].num_ended;
+  room_->Count(id);
+  const p::InvariantsThrow throws;
+  EXPECT_THROW(RoomOf(id), p::InvariantBroken);
+}
+
+TEST_F(NamespaceRoomTest, PartitionsOfAReopenedIterationTakeIt) {
+  Limit({.partitions = 5});
+  const IterationId id = Add({}, 2, 2);
+  for (size_t at = 0; at < 2; ++at) contexts_[id].NoteEndOf(at, 7);
+  Alter(id, p::IterationClosed{{7, 7}});
+  EXPECT_EQ(RoomOf(id), 5);
+  Alter(id, p::IterationReopened{});
+  for (size_t at = 0; at < 2; ++at) {
+    contexts_[id].NoteRaised(at);
+    Raise({id, PartitionId(at + 1)});
+  }
+  EXPECT_EQ(RoomOf(id), 5);
+  Place(id, PartitionId(2));
+  EXPECT_EQ(RoomOf(id), 4);
 }
 
 TEST_F(NamespaceRoomTest, IsTheSameAfterARestart) {
