@@ -72,6 +72,8 @@ absl::StatusOr<JobRecord> ReadJob(const wire::Job& from, const State& state) {
   ASSIGN_OR_RETURN(JobRecord to, Decode<JobRecord>(from));
   if (from.has_dataset()) {
     ASSIGN_OR_RETURN(to.dataset, Decode<std::shared_ptr<const DatasetRecord>>(from.dataset()));
+    const auto same = state.FindDataset(to.dataset->id, to.dataset->edition);
+    if (same != nullptr && *same == *to.dataset) to.dataset = same;  // jobs share a definition
     return to;
   }
   to.dataset = state.FindDataset(from.dataset_id());

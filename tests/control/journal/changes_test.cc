@@ -206,6 +206,20 @@ TEST(Changes, AJobKeepsADefinitionThatWasReplaced) {
   EXPECT_EQ(decoded->FindDataset("id")->definition, "second");
 }
 
+// A namespace has the bytes of a definition once, however many jobs read it.
+TEST(Changes, JobsShareADefinitionThatWasReplaced) {
+  State state;
+  const auto first = std::make_shared<const DatasetRecord>(DatasetRecord{"id", "first", {}, 11});
+  state.Apply(DatasetRegistered{first});
+  for (const uint64_t id : {1, 2})
+    state.Apply(JobCreated{{.id = JobId(id), .name = absl::StrCat(id), .dataset = first}});
+  state.Apply(DatasetUnregistered{"id"});
+  const absl::StatusOr<State> decoded = DecodeState(*EncodeState(state));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->FindJob(JobId(1))->dataset, decoded->FindJob(JobId(2))->dataset);
+  EXPECT_EQ(decoded->uses, state.uses);
+}
+
 // Older releases identified a dataset by its fingerprint alone.
 TEST(Changes, ADatasetWithoutEditionHasItsFingerprintForOne) {
   State state;
