@@ -44,7 +44,7 @@ void CheckKept(const State& state, const IterationState& iteration, const Elemen
   PENSTOCK_INVARIANT(state.placed == state.ComputePlaced());
   PENSTOCK_INVARIANT(state.uses == state.ComputeUses());
   PENSTOCK_INVARIANT(protocol::IsKept(iteration.record));
-  PENSTOCK_INVARIANT(context.IsKept());
+  PENSTOCK_INVARIANT(context.IsKept(iteration.record));
   PENSTOCK_INVARIANT(counts.AreTrue(iteration.id, iteration.record, &context));
 }
 

@@ -63,12 +63,27 @@ void IterationContext::EraseAck(size_t partition, size_t reader) {
   partitions[partition].acks.Erase(reader);
 }
 
-bool IterationContext::IsKept() const {
+bool IterationContext::IsKept(const IterationRecord& record) const {
+  const Positions order = PositionsOf(record);
   std::vector<IndexSet> acked(readers.size());
   size_t ended_partitions = 0;
   for (size_t p = 0; p < partitions.size(); ++p) {
     for (const auto& [reader, ack] : partitions[p].acks) acked[reader].Add(PositionOf(p));
     ended_partitions += partitions[p].ended ? 1 : 0;
+    const bool owes = record.closed && !Owed(record, order, PartitionId(p + 1)).empty();
+    const bool collects = !record.closed && record.partitions[p].collecting();
+    if ((owes && !owed.Contains(PositionOf(p))) ||
+        (collects && !collecting.Contains(PositionOf(p))))
+      return false;
+  }
+  const auto has = [](const absl::InlinedVector<size_t, 2>& positions, size_t reader) {
+    return std::binary_search(positions.begin(), positions.end(), reader);
+  };
+  for (size_t r = 0; r < record.readers.size(); ++r) {
+    const ReaderRecord& reader = record.readers[r];
+    if ((reader.end_notified && !has(ended, r)) ||
+        (reader.reads() && !readers[r].known && !has(unknown, r)))
+      return false;
   }
   return ended_partitions == num_ended &&
          std::ranges::equal(readers, acked, {}, &ReaderContext::acked);

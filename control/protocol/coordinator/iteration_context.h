@@ -137,8 +137,9 @@ struct IterationContext {
       return drops;
     });
   }
-  // Returns whether `acked` and `num_ended` are what follows from the partitions. For tests.
-  bool IsKept() const;
+  // Returns whether `acked` and `num_ended` are what follows from the partitions, and the sets of
+  // positions lack none. For tests.
+  bool IsKept(const IterationRecord& record) const;
 
   // The partition has ended under its present placement, with `end` elements.
   void NoteEndOf(size_t partition, Index end);

@@ -38,7 +38,7 @@ class IterationContextTest : public testing::Test {
       decision = Consequences(record_, context_);
     } while (!decision.empty());
     EXPECT_TRUE(IsKept(record_));
-    EXPECT_TRUE(context_.IsKept());
+    EXPECT_TRUE(context_.IsKept(record_));
   }
   static ClientId ClientOf(size_t reader) { return ClientId(reader + 1); }
   void Open(size_t partitions) {
@@ -312,6 +312,29 @@ TEST_F(IterationContextTest, ElementsThatAreNotReportedAgainAreGone) {
   Reports(0, 0, Placement(1), 1);
   Completes(0);
   EXPECT_EQ(context_.partitions[0].acks.Of(0).reported, IndexSet::Of(0, 1)) << "once per stream";
+}
+
+TEST_F(IterationContextTest, IsNotKeptIfASetLacksAPosition) {
+  record_.commit_policy = CommitPolicy::kExplicit;
+  Open(1);
+  Connects(0);
+  const auto is_kept_without = [&](auto&& forget) {
+    IterationContext lacks = context_;
+    forget(lacks);
+    return lacks.IsKept(record_);
+  };
+  EXPECT_FALSE(is_kept_without([](IterationContext& lacks) { lacks.collecting.clear(); }));
+  Assign(0, IndexSet::Of(0, 1));
+  EXPECT_TRUE(is_kept_without([](IterationContext& lacks) { lacks.collecting.clear(); }));
+  Do(OnReport(
+      record_, context_, ClientOf(0), kProcess,
+      {.partition = PartitionId(1), .placement = Placement(1), .delivered = IndexSet::Of(0, 2)}));
+  Do(OnEnded(record_, context_, WorkerOf(0), PartitionId(1), Placement(1), 2));
+  ASSERT_TRUE(record_.closed);
+  EXPECT_FALSE(is_kept_without([](IterationContext& lacks) { lacks.owed.clear(); }));
+  EXPECT_FALSE(is_kept_without([](IterationContext& lacks) { lacks.ended.clear(); }));
+  Restart();
+  EXPECT_TRUE(context_.IsKept(record_));
 }
 
 // --- What grows ----------------------------------------------------------------------

@@ -21,7 +21,7 @@ void Run::Settle(Decision decision) {
       outbox_.emplace_back(journal_.size(), [this, m = std::move(message)] { Deliver(m); });
     decision = Consequences(durable_.record, context_);
   } while (!decision.empty());
-  PENSTOCK_CHECK(context_.IsKept());
+  PENSTOCK_CHECK(context_.IsKept(durable_.record));
 }
 
 void Run::Flush() {

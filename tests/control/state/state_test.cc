@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "control/journal/changes_proto.h"
 #include "control/protocol/scoped_name.h"
 #include "control/state/past_iteration.h"
 #include "gmock/gmock.h"
@@ -303,7 +304,7 @@ class KeptDataTest : public ::testing::Test {
   void RegisterDataset() {
     const char* const id = Draw(2) == 0 ? "1000" : "v/x";
     state_.Apply(DatasetRegistered{std::make_shared<const DatasetRecord>(
-        DatasetRecord{id, std::string(Draw(99), 'x'), {.plan = {{.count = 100}}}})});
+        DatasetRecord{id, std::string(Draw(99), 'x'), {.plan = {{.count = 100}}}, ++edition_})});
   }
   void CreateJob(uint64_t id) {
     RegisterDataset();
@@ -356,6 +357,19 @@ class KeptDataTest : public ::testing::Test {
       EXPECT_EQ(record.PartitionsFor(reader), found);
     }
   }
+  // Compares the state with the one that a dispatcher reads when it starts.
+  void ExpectTheSameOnceRead() const {
+    const absl::StatusOr<std::vector<std::string>> pieces = EncodeState(state_);
+    ASSERT_TRUE(pieces.ok()) << pieces.status();
+    const absl::StatusOr<State> read = DecodeState(*pieces);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->iterations, state_.iterations);
+    EXPECT_EQ(read->repetitions, state_.repetitions);
+    EXPECT_EQ(read->job_names, state_.job_names);
+    EXPECT_EQ(read->placed, state_.placed);
+    EXPECT_EQ(read->uses, state_.uses);
+    EXPECT_EQ(EncodeState(*read).value(), *pieces);
+  }
   void Step() {
     if (state_.jobs.size() < 2) CreateJob(state_.next_job);
     if (state_.iterations.empty()) return Try(JobRemoved{state_.jobs.begin()->first});
@@ -370,7 +384,8 @@ class KeptDataTest : public ::testing::Test {
         return Try(IterationFailed{iteration.id, absl::InternalError("why")});
       case 3: {
         p::IterationClosed closed;
-        closed.ends.resize(iteration.record.partitions.size(), 0);
+        for (size_t p = 0; p < iteration.record.partitions.size(); ++p)
+          closed.ends.push_back(static_cast<Index>(Draw(4)));
         return Alter(iteration.id, std::move(closed));
       }
       case 4:
@@ -393,6 +408,7 @@ class KeptDataTest : public ::testing::Test {
   }
 
   std::mt19937_64 random_;
+  uint64_t edition_ = 0;
   State state_;
 };
 
@@ -410,6 +426,7 @@ TEST_F(KeptDataTest, AreWhatFollowsFromTheRecordsAfterEachChange) {
     for (uint64_t worker = 1; worker <= 4; ++worker)
       workers += state_.PartitionsOn(WorkerId(worker)) > 0 ? 1 : 0;
     most = std::max(most, workers);
+    if (step % 100 == 0) ExpectTheSameOnceRead();
   }
   EXPECT_EQ(most, 4u);
 }

@@ -33,13 +33,14 @@ constexpr Span kOtherDiskTime = {absl::Microseconds(10), absl::Microseconds(200)
 
 bool KeepsWhatItComputes(const control::SharedState& shared) {
   return shared.state.placed == shared.state.ComputePlaced() &&
+         shared.state.uses == shared.state.ComputeUses() &&
          std::ranges::all_of(shared.state.iterations, [&shared](const auto& entry) {
            const auto& [id, iteration] = entry;
            const protocol::IterationRecord& record = iteration.record;
-           const auto context = shared.contexts.find(id);
-           return protocol::IsKept(record) &&
-                  shared.counts.AreTrue(
-                      id, record, context == shared.contexts.end() ? nullptr : &context->second);
+           const auto found = shared.contexts.find(id);
+           const auto* context = found == shared.contexts.end() ? nullptr : &found->second;
+           return protocol::IsKept(record) && (context == nullptr || context->IsKept(record)) &&
+                  shared.counts.AreTrue(id, record, context);
          });
 }
 
