@@ -217,7 +217,6 @@ struct Applying {
     state.past.insert_or_assign(key, ToPast(iteration));
     state.repetitions.erase(key);
     state.iterations.erase(c.iteration);
-    UpdateUse(key.first);  // its failure no longer ends the job
   }
   void operator()(const FormatFinalised& c) const { state.format = c.format; }
   void operator()(const IterationRecalled& c) const {
@@ -403,8 +402,10 @@ struct Fitting {
   }
   absl::Status operator()(const IterationRetired& c) const {
     const IterationState* iteration = state.FindIteration(c.iteration);
-    if (iteration != nullptr && iteration->record.finished) return absl::OkStatus();
-    return Wrong(absl::StrCat(ToString(c.iteration), " does not exist or is not finished"));
+    if (iteration != nullptr && iteration->record.finished && !iteration->failure)
+      return absl::OkStatus();
+    return Wrong(
+        absl::StrCat(ToString(c.iteration), " does not exist, is not finished, or has failed"));
   }
   absl::Status operator()(const IterationRecalled& c) const {
     if (state.past.contains({c.job, c.repetition})) return absl::OkStatus();

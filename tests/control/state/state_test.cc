@@ -20,6 +20,7 @@ namespace {
 
 namespace p = ::penstock::protocol;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const IterationId kIteration(1);
 const PartitionId kOne(1);
@@ -240,6 +241,15 @@ TEST(State, AJobIsOverWhenItsIterationsAreFinishedOrOneFailed) {
   EXPECT_TRUE(finished.IsOver(job));
   state.Apply(IterationFailed{kIteration, absl::NotFoundError("file")});
   EXPECT_TRUE(state.IsOver(job));
+}
+
+TEST(State, AnIterationThatFailedIsNotRetired) {
+  State state = WithAnIteration();
+  state.Apply(IterationAltered{kIteration, p::IterationClosed{{0}}});
+  state.Apply(IterationAltered{kIteration, p::IterationFinished{}});
+  EXPECT_TRUE(Fits(state, IterationRetired{kIteration}).ok());
+  state.Apply(IterationFailed{kIteration, absl::NotFoundError("file")});
+  EXPECT_THAT(Fits(state, IterationRetired{kIteration}).message(), HasSubstr("has failed"));
 }
 
 TEST(State, OnlyTheLastAnswersAreRemembered) {
