@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/state/namespace_use.h"
 
-#include "absl/container/flat_hash_set.h"
+#include <utility>
+
 #include "control/protocol/invariant.h"
 #include "control/protocol/scoped_name.h"
 #include "control/state/state.h"
@@ -18,12 +19,24 @@ bool NamespaceUses::HasOneReference(const DatasetRecord& dataset) const {
   return found != references_.end() && found->second == 1;
 }
 
-void NamespaceUses::SetJob(const JobRecord& job, const OfJob& use) {
+void NamespaceUses::SetJob(const JobRecord& job, OfJob use) {
   OfJob& kept = jobs_[job.id];
   Add(NamespaceOf(job.name), {.jobs = int64_t{use.unfinished} - int64_t{kept.unfinished},
-                              .clients = use.clients - kept.clients});
-  kept = use;
-  if (use == OfJob()) jobs_.erase(job.id);
+                              .clients = static_cast<int64_t>(use.reads.size()) -
+                                         static_cast<int64_t>(kept.reads.size())});
+  kept = std::move(use);
+  if (kept == OfJob()) jobs_.erase(job.id);
+}
+
+void NamespaceUses::AddReads(const JobRecord& job, ClientId client, int more) {
+  if (more == 0) return;
+  OfJob& kept = jobs_[job.id];
+  int& reads = kept.reads[client];
+  const bool before = reads > 0;
+  reads += more;
+  Add(NamespaceOf(job.name), {.clients = int64_t{reads > 0} - int64_t{before}});
+  if (reads == 0) kept.reads.erase(client);
+  if (kept == OfJob()) jobs_.erase(job.id);
 }
 
 void NamespaceUses::AddReference(const DatasetRecord& dataset) {
@@ -58,14 +71,14 @@ int64_t BytesOf(std::string_view definition, const DatasetSummary& summary) {
 }
 
 NamespaceUses::OfJob State::UseOf(const JobRecord& job) const {
-  absl::flat_hash_set<ClientId> clients;  // one may read several iterations
+  NamespaceUses::OfJob use{.unfinished = !IsOver(job), .reads = {}};
   for (const IterationId id : IterationsOf(job.id)) {
     const IterationState& iteration = iterations.at(id);
     if (!GoesOn(iteration) || iteration.record.finished) continue;
     for (const protocol::ReaderRecord& reader : iteration.record.readers)
-      if (reader.status == protocol::ReaderStatus::kActive) clients.insert(reader.client);
+      if (reader.status == protocol::ReaderStatus::kActive) ++use.reads[reader.client];
   }
-  return {.unfinished = !IsOver(job), .clients = static_cast<int64_t>(clients.size())};
+  return use;
 }
 
 NamespaceUses State::ComputeUses() const {

@@ -29,7 +29,9 @@ class NamespaceUses {
   // The part of one job.
   struct OfJob {
     bool unfinished = false;
-    int64_t clients = 0;
+    // The number of iterations that each client reads, of those that go on and are not finished.
+    // None is 0.
+    absl::flat_hash_map<ClientId, int> reads;
     friend bool operator==(const OfJob&, const OfJob&) = default;
   };
 
@@ -38,13 +40,17 @@ class NamespaceUses {
   bool HasOneReference(const DatasetRecord& dataset) const;
 
   // Sets the part of the job; an empty part: the job is removed.
-  void SetJob(const JobRecord& job, const OfJob& use);
+  void SetJob(const JobRecord& job, OfJob use);
+  // Adds `more` to the number of the job's iterations that the client reads. Takes constant time.
+  void AddReads(const JobRecord& job, ClientId client, int more);
   // Note that a registered id, or a job, refers to the definition, or does so no more.
   void AddReference(const DatasetRecord& dataset);
   void DropReference(const DatasetRecord& dataset);
 
-  // Compares what the namespaces hold.
-  friend bool operator==(const NamespaceUses& a, const NamespaceUses& b) { return a.of_ == b.of_; }
+  // Compares what the namespaces and the jobs hold.
+  friend bool operator==(const NamespaceUses& a, const NamespaceUses& b) {
+    return a.of_ == b.of_ && a.jobs_ == b.jobs_;
+  }
 
  private:
   void Add(std::string_view name_space, const NamespaceUse& more);

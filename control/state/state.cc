@@ -87,12 +87,19 @@ void ForgetReplays(IterationState& iteration) {
   }
 }
 
-// Returns whether the change may alter whether the job is over, or which clients read it.
-bool MayAlterUse(const protocol::IterationChange& change) {
-  return std::holds_alternative<protocol::ReaderJoined>(change) ||
-         std::holds_alternative<protocol::ReaderReplaced>(change) ||
-         std::holds_alternative<protocol::ReaderGone>(change) ||
-         std::holds_alternative<protocol::IterationFinished>(change);
+// Returns the client that may begin to read, or cease to, by the change; an empty id if there is
+// none.
+ClientId ReaderAlteredBy(const protocol::IterationChange& change) {
+  if (const auto* joined = std::get_if<protocol::ReaderJoined>(&change)) return joined->client;
+  if (const auto* replaced = std::get_if<protocol::ReaderReplaced>(&change))
+    return replaced->client;
+  if (const auto* gone = std::get_if<protocol::ReaderGone>(&change)) return gone->client;
+  return {};
+}
+
+bool IsActive(const protocol::IterationRecord& record, ClientId client) {
+  const auto found = record.FindReader(client);
+  return found && record.readers[*found].status == protocol::ReaderStatus::kActive;
 }
 
 }  // namespace
@@ -227,6 +234,8 @@ struct Applying {
   }
   void operator()(const IterationAltered& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);
+    const ClientId client = ReaderAlteredBy(c.change);
+    const bool was_active = client && IsActive(iteration.record, client);
     UpdatePlaced(iteration, c.change);
     protocol::Apply(iteration.record, c.change);
     iteration.splits.resize(iteration.record.partitions.size());
@@ -244,7 +253,10 @@ struct Applying {
       ForgetReplays(iteration);
       protocol::ForgetHistories(iteration.record);
     }
-    if (MayAlterUse(c.change)) UpdateUse(iteration.job);
+    if (client && state.GoesOn(iteration))
+      state.uses.AddReads(state.jobs.at(iteration.job), client,
+                          int{IsActive(iteration.record, client)} - int{was_active});
+    if (std::holds_alternative<protocol::IterationFinished>(c.change)) UpdateUse(iteration.job);
   }
   void operator()(const IterationFailed& c) const {
     IterationState& iteration = state.iterations.at(c.iteration);

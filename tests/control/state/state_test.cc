@@ -476,6 +476,13 @@ TEST(NamespaceUses, AreOfJobsClientsAndDefinitions) {
   for (const IterationId iteration : {kIteration, second})
     state.Apply(IterationAltered{iteration, p::ReaderJoined{ClientId(1), Incarnation(1)}});
   EXPECT_EQ(state.uses.Of("default").clients, 1);  // the same client reads both
+  const p::ReaderGone gone{ClientId(1), p::ReaderStatus::kLeft};
+  state.Apply(IterationAltered{second, gone});
+  EXPECT_EQ(state.uses.Of("default").clients, 1);
+  state.Apply(IterationAltered{kIteration, gone});
+  EXPECT_EQ(state.uses.Of("default").clients, 0);
+  state.Apply(IterationAltered{second, p::ReaderReplaced{ClientId(1), Incarnation(2)}});
+  EXPECT_EQ(state.uses.Of("default").clients, 1);
   state.Apply(DatasetUnregistered{"1000"});
   EXPECT_EQ(state.uses.Of("default").dataset_bytes, bytes);
   state.Apply(JobCancelled{JobId(1)});
