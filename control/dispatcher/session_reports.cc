@@ -43,11 +43,13 @@ void SessionManager::OnReports(Transaction& txn, const ClientPeer& peer,
     }
     add(protocol::OnReport(iteration.record, txn.GetContext(iteration.id), peer.client,
                            peer.incarnation, of));
-    txn.counts().Reported(iteration.id, iteration.record, peer.client, peer.incarnation, of);
+    txn.counts().Reported(iteration.id, iteration.record, txn.GetContext(iteration.id), peer.client,
+                          peer.incarnation, of);
   }
   if (complete) {
     add(protocol::OnReportsComplete(iteration.record, txn.GetContext(iteration.id), peer.client,
                                     peer.incarnation));
+    txn.counts().Completed(iteration.id, peer.client);
   }
   txn.Settle(iteration.id, std::move(decision));
 }

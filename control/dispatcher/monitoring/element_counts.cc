@@ -180,8 +180,8 @@ void ElementCounts::Changed(IterationId iteration, const protocol::IterationReco
 }
 
 void ElementCounts::Reported(IterationId iteration, const protocol::IterationRecord& record,
-                             ClientId client, Incarnation incarnation,
-                             const protocol::Report& report) {
+                             const protocol::IterationContext& context, ClientId client,
+                             Incarnation incarnation, const protocol::Report& report) {
   Iteration* of = Find(iteration);
   if (of == nullptr || record.finished || !record.Has(report.partition)) return;
   if (report.partition.value() > of->partitions.size()) return;
@@ -195,12 +195,23 @@ void ElementCounts::Reported(IterationId iteration, const protocol::IterationRec
   const bool has_more = !report.delivered.empty() || !report.received.empty();
   if (!has_before && !has_more) return;
   if (!has_before) of->reported[client].Add(number);
-  if (HasConsumers(record) || (has_before && (report.whole || !report.returned.empty())))
-    return MakeStale(*of, report.partition);
+  // Until the client is complete, its first report on a stream replaces what it has reported
+  // before.
+  const bool replaces =
+      report.whole || !report.returned.empty() || context.readers[*reader].completes;
+  if (HasConsumers(record) || (has_before && replaces)) return MakeStale(*of, report.partition);
   Sets& sets = of->partitions[report.partition.value() - 1];
   if (sets.stale) return;
   AddTo(sets.received, report.delivered, of->totals.received);
   AddTo(sets.received, report.received, of->totals.received);
+}
+
+void ElementCounts::Completed(IterationId iteration, ClientId client) {
+  Iteration* of = Find(iteration);
+  if (of == nullptr) return;
+  const auto its = of->reported.find(client);
+  if (its == of->reported.end()) return;
+  protocol::ForEach(its->second, [&](size_t number) { MakeStale(*of, PartitionId(number)); });
 }
 
 }  // namespace penstock::control

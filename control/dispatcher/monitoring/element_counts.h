@@ -55,9 +55,12 @@ class ElementCounts {
   // Called after a change was applied to the record.
   void Changed(IterationId iteration, const protocol::IterationRecord& record,
                const protocol::IterationChange& change);
-  // Called after the coordinator was given a client's report.
-  void Reported(IterationId iteration, const protocol::IterationRecord& record, ClientId client,
-                Incarnation incarnation, const protocol::Report& report);
+  // Called after the coordinator was given a client's report. `context`: as it is then.
+  void Reported(IterationId iteration, const protocol::IterationRecord& record,
+                const protocol::IterationContext& context, ClientId client, Incarnation incarnation,
+                const protocol::Report& report);
+  // Called when the client has said that it has reported all that it has (rule 33).
+  void Completed(IterationId iteration, ClientId client);
   // Called when the iteration is forgotten.
   void Forget(IterationId iteration) { iterations_.erase(iteration); }
 

@@ -28,7 +28,7 @@ class ElementCountsTest : public testing::Test {
     counts_.Changed(kIteration, record_, change);
   }
   void Report(uint64_t client, const p::Report& report) {
-    counts_.Reported(kIteration, record_, ClientId(client), Incarnation(client), report);
+    counts_.Reported(kIteration, record_, context_, ClientId(client), Incarnation(client), report);
   }
   // Counts all that must be counted again. Returns how many sets and intervals were read.
   int64_t Read() {
@@ -77,6 +77,23 @@ TEST_F(ElementCountsTest, OnlyThePartitionOfWhichElementsMayBeLostIsReadAgain) {
   EXPECT_LE(read, static_cast<int64_t>(2 + kReaders));
   EXPECT_EQ(received(), 1 + 5);
   EXPECT_EQ(Read(), 0);
+}
+
+// A reader whose Welcome was partial reports what it has on the new stream, and then says so.
+TEST_F(ElementCountsTest, WhatIsNotReportedAgainOnAStreamIsLost) {
+  for (const uint64_t n : {3, 4})
+    Report(1, {.partition = PartitionId(n), .received = IndexSet::Of(0, 5)});
+  context_.readers[0].completes = true;
+  context_.partitions[2].acks.At(0).reported = IndexSet::Of(0, 1);
+  context_.partitions[3].acks.At(0).reported = IndexSet::Of(0, 5);
+  Report(1, {.partition = PartitionId(3), .received = IndexSet::Of(0, 1)});
+  Read();
+  EXPECT_EQ(received(), 1 + 5);
+  context_.readers[0].completes = false;
+  context_.partitions[3].acks.At(0).reported.clear();
+  counts_.Completed(kIteration, ClientId(1));
+  Read();
+  EXPECT_EQ(received(), 1);
 }
 
 TEST_F(ElementCountsTest, TotalsAreTheSumsOfTheSets) {
