@@ -25,7 +25,7 @@ struct FleetOptions {
   int workers_per_client = 10;
   int peers_per_process = 3000;  // of a load; each has two descriptors
   int permits = 4;               // of a worker; as many partitions are placed on it
-  int events = 20;               // of each kind, in one go; at most a fifth of the workers
+  int events = 100;              // of each kind, in one go; at most a fifth of the workers
   double window_s = 10;          // of the steady state; at least three heartbeats
   double limit_s = 300;          // for each phase to come to rest
   double heartbeat_s = 1;

@@ -21,7 +21,7 @@ constexpr absl::Duration kBeforeSteady = absl::Seconds(3);
 constexpr double kSteadyHeartbeats =
     3;  // of each peer, at least: none leaves a quantile without a value
 constexpr absl::Duration kAfterEvents = absl::Seconds(1);  // the last consequences
-constexpr absl::Duration kBetweenEvents = absl::Milliseconds(100);
+constexpr absl::Duration kBetweenEvents = absl::Milliseconds(20);
 constexpr int kStatusCalls = 5;
 constexpr int64_t kStatusPage = 256;  // as in DispatcherStub::GetStatus()
 constexpr int64_t kElements = int64_t{1} << 40;
