@@ -166,9 +166,11 @@ std::vector<SessionKey> Liveness::ExpiredClients(absl::Time now) const {
 std::vector<WorkerId> Liveness::ExpiredWorkers(absl::Time now) const {
   MutexLock lock(mu_);
   const absl::Duration timeout = shared_.options.worker_timeout;
-  std::vector<WorkerId> expired = workers_.Expired(now, timeout);
+  // Those that fall silent together expire one after another, as their heartbeats came. Heartbeats
+  // are a quarter of the timeout apart at most, so these have missed one at least.
+  const size_t silent = workers_.Expired(now, timeout / 2).size();
   const size_t many = std::max(kManyWorkers, workers_.size() / kPartOfWorkers);
-  return expired.size() > many ? workers_.Expired(now, 2 * timeout) : expired;
+  return workers_.Expired(now, silent > many ? 2 * timeout : timeout);
 }
 
 bool Liveness::IsSpared(const SessionKey& key, absl::Time now) const {

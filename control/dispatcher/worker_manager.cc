@@ -426,7 +426,10 @@ void WorkerManager::Expire(Transaction& txn, absl::Time now) {
     if (state_.FindWorker(worker) == nullptr) {
       liveness_.Forget(worker);
     } else {
-      Lose(txn, worker, absl::StrCat("silent for ", absl::FormatDuration(options_.worker_timeout)));
+      const absl::Duration silent = absl::Trunc(liveness_.SilenceOf(worker, now), absl::Seconds(1));
+      Lose(txn, worker,
+           absl::StrCat("silent for ",
+                        absl::FormatDuration(std::max(silent, options_.worker_timeout))));
     }
   }
 }
