@@ -127,6 +127,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   void OnMessage(Down message, uint64_t sequence) override {
     {
       MutexLock lock(mu_);
+      changed_.Wait(lock, [this]() REQUIRES(mu_) { return !opening_; });  // answers need session_
       if (replaced_ || !IsOfLeader(message)) return;
       heard_ = Clock::now();
       refused_ |= IsRefusal(message);
@@ -224,15 +225,32 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
                                                      " within ", timeout, ": ", why.message()));
   }
 
-  // Sends the hello on the new stream, before any message from Send().
+  // Sends the hello on the new stream, before any message from Send(). To open it may take a
+  // second, for which no Send() waits.
   void OpenOne() {
     Up hello = events_->Hello();
     addresses_.Accept(HeardIn(hello)).IgnoreError();  // an older one is not noted
     MutexLock lock(mu_);
     closed_.reset();
     refused_ = replaced_ = false;
-    session_ = open_(round_.address(), this);
-    session_->Send(std::move(hello));
+    opening_ = true;
+    const std::string address = round_.address();
+    lock.unlock();
+    std::unique_ptr<Session<Up>> session;
+    try {
+      session = open_(address, this);
+      session->Send(std::move(hello));
+    } catch (...) {
+      Opened(std::move(session));
+      throw;
+    }
+    Opened(std::move(session));
+  }
+  void Opened(std::unique_ptr<Session<Up>> session) {
+    MutexLock lock(mu_);
+    session_ = std::move(session);
+    opening_ = false;
+    changed_.NotifyAll();
   }
 
   // Returns the status with which the stream was closed; nullopt if, before that, the session was
@@ -267,6 +285,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   Condition changed_;
   std::unique_ptr<Session<Up>> session_ GUARDED_BY(mu_);
   std::optional<absl::Status> closed_ GUARDED_BY(mu_);  // of session_
+  bool opening_ GUARDED_BY(mu_) = false;                // session_ follows soon
   bool stopping_ GUARDED_BY(mu_) = false;
   bool refused_ GUARDED_BY(mu_) = false;   // by the dispatcher, on this stream
   bool replaced_ GUARDED_BY(mu_) = false;  // the dispatcher of this stream leads no more
