@@ -29,7 +29,8 @@ constexpr absl::Duration kBetweenForgetting = absl::Seconds(1);
 constexpr char kOthers[] = "others";
 constexpr rlim_t kKeptFree = 64;     // descriptors
 constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
-constexpr int kPartOfLooks = 10;     // the time between two looks, by the time that one takes
+constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
+constexpr int kPartOfLooks = 10;  // the time between two looks, by the time that one takes
 // How many waiting connections are looked at when a place becomes free between two looks at all.
 constexpr int kLooksForPlace = 16;
 // Begins the host of a Unix socket. It is longer than any address.
@@ -194,7 +195,7 @@ std::vector<ConnectionPace::Arrived> ConnectionPace::Take(absl::Time now) {
       if (!source.waiting.empty()) Look(source, now);
     }
     NoteSourceWithMost();
-    look_at_ = now + std::max(kBetweenLooks, kPartOfLooks * (BootTime() - began));
+    look_at_ = now + std::clamp(kPartOfLooks * (BootTime() - began), kBetweenLooks, kLongestPause);
   } else {
     for (const std::string& name : with_free_place_) {
       if (const auto found = sources_.find(name); found != sources_.end())

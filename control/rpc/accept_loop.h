@@ -6,7 +6,7 @@
 // is closed and counted (control/observe/refused.h). So clients cannot prevent the process from
 // opening files. Connections whose clients do not prove who they are get only so much of gRPC's
 // time (control/observe/connection_pace.h). While such connections wait, new ones are accepted
-// together, every 50 ms.
+// together, every 50 ms, or less often while thousands wait.
 #pragma once
 
 #include <grpcpp/server_builder.h>
