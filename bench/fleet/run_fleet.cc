@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -45,10 +46,16 @@ class FleetRun {
 
   absl::Status Run() {
     RETURN_IF_ERROR(Build());
+    RETURN_IF_ERROR(MeasureSteadyState().status());
+    RETURN_IF_ERROR(Events("", 5));
     RETURN_IF_ERROR(Restart());
     RETURN_IF_ERROR(Steady());
     RETURN_IF_ERROR(Status());
-    return Events();
+    // Each partition that moves for the first time after a restart makes the dispatcher ask all
+    // clients about it.
+    RETURN_IF_ERROR(Events(" after a restart", -1));
+    Add("false deaths in all", "", FalseDeaths(), 0);
+    return absl::OkStatus();
   }
 
  private:
@@ -121,11 +128,14 @@ class FleetRun {
     Add("restart: peak memory", "GB", static_cast<double>(service_->dispatcher_peak_bytes()) / 1e9,
         4);
     RETURN_IF_ERROR(AddBytes("restart"));
-    Add("restart: false deaths", "", static_cast<double>(service_->Deaths()), 0);
+    Add("restart: false deaths", "", FalseDeaths(), 0);
     return absl::OkStatus();
   }
 
-  absl::Status Steady() {
+  double FalseDeaths() const { return static_cast<double>(service_->Deaths() - lost_); }
+
+  // Lets the service run for the window, and notes its share of a core and its bytes.
+  absl::StatusOr<FleetService::Taken> MeasureSteadyState() {
     RETURN_IF_ERROR(service_->Take().status());
     const absl::Time began = absl::Now();
     const double cpu = service_->dispatcher_cpu_s();
@@ -133,13 +143,18 @@ class FleetRun {
         absl::Seconds(std::max(options_.window_s, kSteadyHeartbeats * options_.heartbeat_s)));
     const double seconds = SecondsSince(began);
     share_ = (service_->dispatcher_cpu_s() - cpu) / seconds;
-    ASSIGN_OR_RETURN(const FleetService::Taken taken, service_->Take());
+    ASSIGN_OR_RETURN(FleetService::Taken taken, service_->Take());
+    steady_mb_per_s_ = static_cast<double>(taken.client_bytes) / 1e6 / seconds;
+    return taken;
+  }
+
+  absl::Status Steady() {
+    ASSIGN_OR_RETURN(const FleetService::Taken taken, MeasureSteadyState());
     Add("steady: CPU", "cores", share_, 1);
     Add("steady: worker heartbeat p50", "ms", QuantileMs(taken.worker_beats, 0.5));
     Add("steady: worker heartbeat p99", "ms", QuantileMs(taken.worker_beats, 0.99), 10);
     Add("steady: client heartbeat p50", "ms", QuantileMs(taken.client_beats, 0.5));
     Add("steady: client heartbeat p99", "ms", QuantileMs(taken.client_beats, 0.99), 10);
-    steady_mb_per_s_ = static_cast<double>(taken.client_bytes) / 1e6 / seconds;
     Add("bytes to clients, steady, a second", "MB", steady_mb_per_s_);
     return absl::OkStatus();
   }
@@ -188,35 +203,37 @@ class FleetRun {
     return absl::OkStatus();
   }
   // The workers with the highest numbers are lost and drained: partitions move to the lowest ones
-  // first, so no partition loses its worker twice.
-  absl::Status Events() {
+  // first, so no partition loses its worker twice in one life of the dispatcher. `when`: the end of
+  // the figures' names.
+  absl::Status Events(const std::string& when, double bar) {
     const auto rest = [this] { return AwaitRest(); };
     const auto join = [this](int) {
       ++workers_;
       return service_->StartWorkers(++last_worker_, 1);
     };
-    const int first_lost = workers_ - events_ + 1, first_drained = first_lost - events_;
+    const int first_lost = last_worker_ - events_ + 1;
+    first_drained_ = std::min(first_drained_, first_lost) - events_;
     RETURN_IF_ERROR(AddEvents(
-        "a worker's loss", 5, events_,
+        "a worker's loss" + when, bar, events_,
         [&](int i) {
           --workers_;
+          ++lost_;
           return service_->Order("lose", first_lost + i);
         },
         rest));
-    RETURN_IF_ERROR(AddEvents("a worker's join", 5, events_, join, rest));
+    RETURN_IF_ERROR(AddEvents("a worker's join" + when, bar, events_, join, rest));
+    drained_ += events_;
     RETURN_IF_ERROR(AddEvents(
-        "a worker's move", 5, events_,
-        [&](int i) { return service_->Order("drain", first_drained + i); },
+        "a worker's move" + when, bar, events_,
+        [&](int i) { return service_->Order("drain", first_drained_ + i); },
         [&] {
           return service_->Await([&](const FleetService::State& state) {
-            return state.drained == events_ && state.placed == partitions_;
+            return state.drained == drained_ && state.placed == partitions_;
           });
         }));
-    RETURN_IF_ERROR(AddEvents(
-        "a client's join", -1, events_,
-        [&](int) { return service_->StartClients(++clients_, 1, job_); }, rest));
-    Add("false deaths in all", "", static_cast<double>(service_->Deaths() - events_), 0);
-    return absl::OkStatus();
+    return AddEvents(
+        "a client's join" + when, -1, events_,
+        [&](int) { return service_->StartClients(++clients_, 1, job_); }, rest);
   }
 
   const FleetOptions& options_;
@@ -226,6 +243,7 @@ class FleetRun {
   int workers_, last_worker_, clients_;
   const int64_t partitions_;
   const int events_;
+  int lost_ = 0, drained_ = 0, first_drained_ = std::numeric_limits<int>::max();  // by Events()
   double share_ = 0;  // of a core, in the steady state
   double steady_mb_per_s_ = 0;
 };
