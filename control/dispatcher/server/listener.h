@@ -26,7 +26,7 @@ class Listener {
   // Accepts calls and streams, and passes them to `core`, which must outlive the listener. Call it
   // once. Internal or ResourceExhausted if it cannot accept.
   virtual absl::Status Serve(Core* core) = 0;
-  virtual int port() const = 0;  // REQUIRES: Serve() has succeeded
+  virtual int port() const = 0;  // as bound; the config's, if a port is chosen only by Serve()
   // Returns who presents `token`, as Authenticator::Identify. Any thread may call it.
   virtual absl::StatusOr<Caller> Identify(const std::string& /*token*/,
                                           const std::string& /*address*/) {

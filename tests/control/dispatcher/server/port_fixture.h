@@ -31,6 +31,10 @@ class PortTest : public ::testing::Test {
   using Stream = grpc::ClientReaderWriter<wire::ClientUp, wire::ClientDown>;
 
   void Start(const PortLimits& limits, const std::string& auth_file = "") {
+    Bind(limits, auth_file);
+    Serve();
+  }
+  void Bind(const PortLimits& limits, const std::string& auth_file = "") {
     CoreOptions options;
     options.now = BootTime;
     options.random = RandomNumber;
@@ -43,6 +47,8 @@ class PortTest : public ::testing::Test {
     auto listener = Listener::Bind(config, limits);
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
+  }
+  void Serve() {
     ASSERT_TRUE(listener_->Serve(core_.get()).ok());
     stub_ = wire::Dispatcher::NewStub(NewChannel());
   }

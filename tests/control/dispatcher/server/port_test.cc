@@ -80,6 +80,27 @@ TEST_F(PortTest, RefusesOneOfTooManyStrangers) {
   for (auto& end : ends) EXPECT_EQ(end.get().error_code(), grpc::StatusCode::CANCELLED);
 }
 
+TEST_F(PortTest, WhoConnectsBeforeItServesIsServed) {
+  Bind({});
+  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<in_port_t>(listener_->port()));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+  Serve();
+  char head[9] = {};  // of the server's first frame of HTTP/2
+  EXPECT_EQ(recv(client, head, sizeof head, MSG_WAITALL), ssize_t{sizeof head});
+  close(client);
+}
+
+TEST_F(PortTest, WhoIsNeverServedLeavesThePortFree) {
+  Bind({});
+  const int port = listener_->port();
+  listener_.reset();
+  EXPECT_TRUE(Listener::Bind({.host = "127.0.0.1", .port = port}).ok());
+}
+
 TEST_F(PortTest, WaitsForAHelloForALimitedTime) {
   Start({.hello_timeout = absl::Milliseconds(300)});
   grpc::ClientContext context;
