@@ -145,7 +145,7 @@ MembershipSender::OfReaders MembershipSender::Divide(const protocol::IterationRe
     }
     const IndexSet told =
         readers.value_or(IndexSet::Of(0, static_cast<Index>(record.readers.size())));
-    protocol::ForEach(told, [&](size_t reader) { of_readers[reader].insert(partition); });
+    protocol::ForEach(told, [&, at = partition](size_t reader) { of_readers[reader].insert(at); });
   }
   return of_readers;
 }

@@ -49,9 +49,9 @@ class WorkerManager {
                     const absl::Status& why);
   // Declares dead the workers whose lease has expired.
   void Expire(Transaction& txn, absl::Time now);
-  // Returns the next workers to check among those whose streams broke, with their addresses. A check
-  // of an address takes up to 0.2 s, and longer if its name must be looked up, so one call returns
-  // only some of many.
+  // Returns the next workers to check among those whose streams broke, with their addresses. A
+  // check of an address takes up to 0.2 s, and longer if its name must be looked up, so one call
+  // returns only some of many.
   std::vector<std::pair<WorkerId, std::string>> TakeBroken();
   // Called for a worker whose stream broke and whose port refuses connections. Declares the worker
   // dead, unless it has connected again.

@@ -7,8 +7,8 @@
 // addresses of a network. Over a Unix socket, a source is a process. Each source has a number of
 // places. A connection takes a place. It gives the place back when its client has proved itself;
 // else the place is free again after some time. A connection without a place waits. Clients of
-// other sources wait 50 ms at most, or 0.5 s while thousands wait. Honest clients of the same source give their places back at
-// once, so any number of them gets in.
+// other sources wait 50 ms at most, or 0.5 s while thousands wait. Honest clients of the same
+// source give their places back at once, so any number of them gets in.
 //
 // A connection costs little while it waits except its descriptor. Waiting connections have half of
 // the process's descriptors at most; above that, the newest of the source that has most of them is

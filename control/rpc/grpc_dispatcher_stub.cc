@@ -39,9 +39,9 @@ grpc::ChannelArguments ChannelSettings(bool has_others) {
   arguments.SetMaxSendMessageSize(-1);
   // The least time between two attempts to connect also bounds an attempt. When thousands of peers
   // come to a restarted dispatcher at once, the last of them are served after some seconds. If an
-  // address is dead, a worker should still find the dispatcher within worker_timeout (10 s). Retry()
-  // and KeepOpen() set the pauses between tries (TryAtOnce() below); gRPC should not try as well
-  // meanwhile.
+  // address is dead, a worker should still find the dispatcher within worker_timeout (10 s).
+  // Retry() and KeepOpen() set the pauses between tries (TryAtOnce() below); gRPC should not try as
+  // well meanwhile.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 7'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);

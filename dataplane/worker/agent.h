@@ -24,8 +24,9 @@
 namespace penstock::worker {
 
 struct AgentOptions {
-  control::WorkerHello hello;         // `held` is filled in each time before it is sent
-  // Or the dispatcher's interval, if that is shorter. A dispatcher with many workers asks for fewer.
+  control::WorkerHello hello;  // `held` is filled in each time before it is sent
+  // Or the dispatcher's interval, if that is shorter. A dispatcher with many workers asks for
+  // fewer.
   absl::Duration heartbeat_interval;
   absl::Duration dispatcher_timeout;  // gives up after this time without a dispatcher
 };

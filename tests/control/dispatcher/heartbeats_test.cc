@@ -133,9 +133,9 @@ TEST_F(HeartbeatsTest, OfManyWorkersComeLessOften) {
   const auto join_until = [&](size_t many) {
     while (workers.size() < many) {
       workers.push_back(core_->OpenWorker(inbox));
-      core_->OnMessage(workers.back(), WorkerHello{.worker = WorkerId(workers.size()),
-                                                   .address = "worker:1",
-                                                   .permits = 1});
+      core_->OnMessage(
+          workers.back(),
+          WorkerHello{.worker = WorkerId(workers.size()), .address = "worker:1", .permits = 1});
     }
   };
   const auto interval = [&] {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stub over gRPC at addresses where no dispatcher of this release answers.
-#include "control/stub/dispatcher_stub.h"
-
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "control/proto/dispatcher.grpc.pb.h"
+#include "control/stub/dispatcher_stub.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
