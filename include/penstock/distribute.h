@@ -212,9 +212,9 @@ struct DistributeOptions {
   // The longest interval between heartbeats to the dispatcher, which pushes changes by itself;
   // zero: AUTO.
   absl::Duration task_refresh_interval_hint;
-  // The time for which the dispatcher or the workers may be unreachable before reading fails. Longer
-  // than the dispatcher's client_timeout (60 s): partitions that have lost their worker get another
-  // one only when the lease of a trainer that died has ended.
+  // The time for which the dispatcher or the workers may be unreachable before reading fails.
+  // Longer than the dispatcher's client_timeout (60 s): partitions that have lost their worker get
+  // another one only when the lease of a trainer that died has ended.
   absl::Duration timeout = absl::Seconds(90);
   std::optional<uint64_t> seed;
 };
