@@ -5,6 +5,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/protocol/client_messages.h"
@@ -104,12 +105,16 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
 
   void Send(Up message) override {
     MutexLock lock(mu_);
-    if (session_) session_->Send(std::move(message));
+    if (opening_) {
+      waiting_.push_back(std::move(message));
+    } else if (session_) {
+      session_->Send(std::move(message));
+    }
   }
 
   void BreakOff(absl::Status why) override {
     MutexLock lock(mu_);
-    if (session_ == nullptr || closed_.has_value()) return;
+    if ((session_ == nullptr && !opening_) || closed_.has_value()) return;
     closed_ = std::move(why);
     changed_.NotifyAll();
   }
@@ -225,19 +230,21 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
                                                      " within ", timeout, ": ", why.message()));
   }
 
-  // Sends the hello on the new stream, before any message from Send(). To open it may take a
-  // second, for which no Send() waits.
+  // Sends the hello on the new stream, and after it the messages from Send() that came since the
+  // hello was asked for. To open the stream may take a second, for which no Send() waits.
   void OpenOne() {
-    Up hello = events_->Hello();
-    addresses_.Accept(HeardIn(hello)).IgnoreError();  // an older one is not noted
-    MutexLock lock(mu_);
-    closed_.reset();
-    refused_ = replaced_ = false;
-    opening_ = true;
-    const std::string address = round_.address();
-    lock.unlock();
+    std::string address;
+    {
+      MutexLock lock(mu_);
+      closed_.reset();
+      refused_ = replaced_ = false;
+      opening_ = true;
+      address = round_.address();
+    }
     std::unique_ptr<Session<Up>> session;
     try {
+      Up hello = events_->Hello();
+      addresses_.Accept(HeardIn(hello)).IgnoreError();  // an older one is not noted
       session = open_(address, this);
       session->Send(std::move(hello));
     } catch (...) {
@@ -249,6 +256,9 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   void Opened(std::unique_ptr<Session<Up>> session) {
     MutexLock lock(mu_);
     session_ = std::move(session);
+    for (Up& message : std::exchange(waiting_, {})) {
+      if (session_) session_->Send(std::move(message));
+    }
     opening_ = false;
     changed_.NotifyAll();
   }
@@ -286,6 +296,7 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
   std::unique_ptr<Session<Up>> session_ GUARDED_BY(mu_);
   std::optional<absl::Status> closed_ GUARDED_BY(mu_);  // of session_
   bool opening_ GUARDED_BY(mu_) = false;                // session_ follows soon
+  std::vector<Up> waiting_ GUARDED_BY(mu_);             // for session_, while opening_
   bool stopping_ GUARDED_BY(mu_) = false;
   bool refused_ GUARDED_BY(mu_) = false;   // by the dispatcher, on this stream
   bool replaced_ GUARDED_BY(mu_) = false;  // the dispatcher of this stream leads no more

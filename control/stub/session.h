@@ -91,8 +91,8 @@ template <class Up, class Down>
 class ReconnectingSession {
  public:
   virtual ~ReconnectingSession() = default;  // stops the session
-  // Sends on the present stream. Drops the message while there is no stream. Any thread may call
-  // it. Never waits.
+  // Sends on the present stream, which begins when its Hello() is called. Drops the message while
+  // there is no stream. Any thread may call it. Never waits.
   virtual void Send(Up message) = 0;
   // Ends the present stream as if it had ended with `why`. Events of this stream may still follow
   // until OnLost. Does nothing while there is no stream. Any thread may call it. Never waits.

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "control/proto/control.pb.h"
 #include "dataplane/dataset/graph/registry.h"
 #include "tests/cluster/cluster.h"
@@ -143,11 +145,14 @@ class BookmarksOfALaterRelease : public testing::Test {
     return assigned_;
   }
 
+  // Takes at least half a second for all elements, because a worker sends a bookmark only after
+  // some time, and a fast reading may be over by then.
   void ReadUntilThereIsABookmark(Iterator& it) {
     while (!Newest().has_value()) {
       absl::StatusOr<std::optional<Element>> element = it.Next();
       ASSERT_TRUE(element.ok() && element->has_value()) << element.status();
       read_.push_back((*element)->tensor(0).scalar<int64_t>());
+      if (read_.size() % (kCount / 500) == 0) absl::SleepFor(absl::Milliseconds(1));
     }
   }
   void ExpectTheRest(Iterator& it) {

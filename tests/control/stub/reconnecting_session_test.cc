@@ -174,6 +174,47 @@ TEST(KeepOpen, AStreamThatIsBrokenOffIsOpenedAgain) {
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{2}));
 }
 
+// A message that is sent after the hello was made, but before its stream is open, is part of
+// neither state: it is sent after the hello.
+TEST(KeepOpen, WhatIsSentWhileTheStreamIsOpenedFollowsItsHello) {
+  HandNetwork network;
+  Recorded events;
+  ReconnectingSession<ClientUp, ClientDown>* made = nullptr;
+  std::mutex mu;
+  mu.lock();
+  const OpenSession<ClientUp, ClientDown> opener = network.Opener();
+  auto session = KeepOpen<ClientUp, ClientDown>(
+      [&](const std::string& address, SessionEvents<ClientDown>* of) {
+        std::lock_guard lock(mu);
+        made->Send(ClientHeartbeat{100});
+        return opener(address, of);
+      },
+      network.addresses(), &events);
+  made = session->get();
+  mu.unlock();
+  EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{1}));
+  EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{100}));
+}
+
+TEST(KeepOpen, AStreamCanBeBrokenOffWhileItIsOpened) {
+  HandNetwork network;
+  Recorded events;
+  ReconnectingSession<ClientUp, ClientDown>* made = nullptr;
+  std::mutex mu;
+  mu.lock();
+  const OpenSession<ClientUp, ClientDown> opener = network.Opener();
+  auto session = KeepOpen<ClientUp, ClientDown>(
+      [&](const std::string& address, SessionEvents<ClientDown>* of) {
+        std::lock_guard lock(mu);
+        made->BreakOff(absl::AbortedError("a message is missing"));
+        return opener(address, of);
+      },
+      network.addresses(), &events, {.first_backoff = kQuick, .max_backoff = kQuick});
+  made = session->get();
+  mu.unlock();
+  EXPECT_EQ(events.Wait(1), "lost: a message is missing");
+}
+
 TEST(KeepOpen, ARefusalIsFinal) {
   HandNetwork network;
   Recorded events;
