@@ -127,10 +127,12 @@ class Connections {
   std::shared_ptr<const Connection> latest_ GUARDED_BY(mu_);
 };
 
-// Explains the answer of a dispatcher that does not know a method.
-absl::Status OrEarlierRelease(absl::Status status, const std::string& address) {
+// Explains the answer of a server that does not know a method. If the service has other addresses,
+// the caller should try them: a worker may have got the port of a dispatcher that is gone.
+absl::Status OrEarlierRelease(absl::Status status, const std::string& address, bool has_others) {
   if (!absl::IsUnimplemented(status)) return status;
-  return absl::FailedPreconditionError(
+  return absl::Status(
+      has_others ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
       absl::StrCat(address, " does not know this call (", status.message(),
                    "): if it is a dispatcher, its release is earlier than that of this process; "
                    "upgrade the dispatcher first, at most one release at a time; else give the "
@@ -311,7 +313,8 @@ class GrpcDispatcherStub final : public DispatcherStub {
                 const std::shared_ptr<const Connection> connection = connections.Latest();
                 RETURN_IF_ERROR(connections.Await(*connection->channel, left, stop));
                 return OrEarlierRelease(
-                    FromGrpc(((*connection->stub).*method)(&context, request, &answer)), its);
+                    FromGrpc(((*connection->stub).*method)(&context, request, &answer)), its,
+                    addresses().all().size() > 1);
               });
     if (!status.ok()) return status;
     return answer;

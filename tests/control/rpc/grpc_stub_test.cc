@@ -19,25 +19,29 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A dispatcher whose release has none of the calls yet. gRPC answers them.
-struct ServerWithoutCalls {
-  ServerWithoutCalls() {
+struct ServerAt {
+  explicit ServerAt(grpc::Service* service) {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(&service);
+    builder.RegisterService(service);
     server = builder.BuildAndStart();
     address = absl::StrCat("127.0.0.1:", port);
   }
 
-  wire::Dispatcher::Service service;
   std::unique_ptr<grpc::Server> server;
   std::string address;
 };
 
+// A dispatcher whose release has none of the calls yet. gRPC answers them.
+struct ServerWithoutCalls {
+  wire::Dispatcher::Service service;
+  ServerAt server{&service};
+};
+
 TEST(EarlierRelease, ACallThatItLacksSaysToUpgradeTheDispatcherFirst) {
   const ServerWithoutCalls server;
-  const std::string& address = server.address;
+  const std::string& address = server.server.address;
   const std::unique_ptr<DispatcherStub> stub = DispatcherStub::Make(address).value();
   for (const absl::Status& status : {stub->FinaliseUpgrade({.timeout = absl::Minutes(1)}),
                                      stub->RemoveJob("j", {.timeout = absl::Minutes(1)})}) {
@@ -60,12 +64,35 @@ TEST(SeveralAddresses, OneThatDoesNotAnswerIsLeftAfterASecond) {
   const ServerWithoutCalls other;
   const std::unique_ptr<DispatcherStub> stub =
       DispatcherStub::Make(
-          absl::StrCat("grpc://127.0.0.1:", ntohs(at.sin_port), ",", other.address))
+          absl::StrCat("grpc://127.0.0.1:", ntohs(at.sin_port), ",", other.server.address))
           .value();
   const absl::Status status = stub->FinaliseUpgrade({.timeout = absl::Seconds(6)});
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(other.address));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat(other.server.address, " does not know this call")));
   close(silent);
+}
+
+// Answers one call.
+struct Leader {
+  struct Service final : wire::Dispatcher::Service {
+    grpc::Status FinaliseUpgrade(grpc::ServerContext*, const wire::Empty*, wire::Empty*) override {
+      return grpc::Status::OK;
+    }
+  };
+  Service service;
+  ServerAt server{&service};
+};
+
+// A worker may listen at the port of a dispatcher that is gone.
+TEST(SeveralAddresses, AServerThatIsNoDispatcherIsLeft) {
+  const ServerWithoutCalls other;
+  const Leader leader;
+  const std::unique_ptr<DispatcherStub> stub =
+      DispatcherStub::Make(
+          absl::StrCat("grpc://", other.server.address, ",", leader.server.address))
+          .value();
+  EXPECT_EQ(stub->FinaliseUpgrade({.timeout = absl::Minutes(1)}), absl::OkStatus());
 }
 
 }  // namespace
