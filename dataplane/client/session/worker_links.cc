@@ -13,7 +13,10 @@
 namespace penstock::client {
 namespace {
 
-constexpr absl::Duration kRecallAfter = absl::Milliseconds(1);
+// The pause before idle workers are asked for their credits. Each pause is twice as long as the
+// previous one if no element came in between.
+constexpr absl::Duration kFirstRecallAfter = absl::Milliseconds(1);
+constexpr absl::Duration kLongestRecallAfter = absl::Milliseconds(16);
 
 transfer::DialOptions DialOptionsFor(const WorkerLink& link, const SessionOptions& options,
                                      const control::Welcome& welcome) {
@@ -104,7 +107,7 @@ void WorkerLinks::OnReceived(const ReceivedElement& received, bool here) {
   Link* link = Find(received.from);
   if (link == nullptr) return;
   link->unacked_receives.OnReceived(received.identity, here);
-  link->made_progress = true;
+  link->made_progress = received_ = true;
   ++link->elements;
   link->bytes += static_cast<int64_t>(received.bytes);
   altered_.insert(received.from);
@@ -233,12 +236,17 @@ WorkerLinks::Readers WorkerLinks::TakeRecalls(absl::Time now, absl::Time& wake) 
   Readers idle;
   recalls_soon_ = credits_.Starving();
   if (!recalls_soon_) return idle;
-  wake = std::min(wake, now + kRecallAfter);
-  if (now < last_recall_ + kRecallAfter) return idle;
+  if (std::exchange(received_, false)) recall_after_ = kFirstRecallAfter;
+  if (now < last_recall_ + recall_after_) {
+    wake = std::min(wake, last_recall_ + recall_after_);
+    return idle;
+  }
   last_recall_ = now;
   for (WorkerId worker : credits_.TakeRecalls()) {
     if (Link* link = Find(worker)) idle.push_back(link->reader);
   }
+  if (!idle.empty()) recall_after_ = std::min(2 * recall_after_, kLongestRecallAfter);
+  wake = std::min(wake, now + recall_after_);
   return idle;
 }
 

@@ -141,6 +141,8 @@ class WorkerLinks {
   bool recalls_all_ = false;
   bool recalls_soon_ = false;  // the agent will soon look for workers with spare credits
   absl::Time last_recall_;
+  absl::Duration recall_after_;  // the pause before the next one
+  bool received_ = true;         // an element came since recall_after_ was last set
 };
 
 }  // namespace penstock::client

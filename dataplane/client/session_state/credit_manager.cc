@@ -20,7 +20,10 @@ constexpr int64_t kAutoMost = 16'384;
 // message that asks for fewer bytes costs more than it gains.
 constexpr int64_t kPortionBytes = 256 << 10;
 // A worker that returns its credits unused is passed over for 2, 4, … 32 grants if another worker
-// can be asked. Without this, a credit would go to that worker and back for each element.
+// can be asked, and then gets only a half, a quarter, … of its share. Without the first, a credit
+// would go to that worker and back for each element. Without the second, the shares of idle workers
+// might leave nothing for some of them while many elements are held, and all these credits would go
+// round and round.
 constexpr int kMostGaveBack = 5;
 
 }  // namespace
@@ -109,21 +112,27 @@ CreditManager::Grants CreditManager::TakeGrants() {
   const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
   const int64_t portion =
       std::clamp(kPortionBytes / std::max<int64_t>(mean_bytes_, 1), share / 4, share / 2);
+  const auto share_of = [share](const Link& link) {
+    return std::max<int64_t>(1, share >> link.gave_back);
+  };
+  const auto portion_of = [&](const Link& link) { return std::min(portion, share_of(link)); };
   while (free > 0) {
     // Picks the worker with the fewest credits. Ties go, in this order, to a worker that is not
     // passed over, to the worker with the fewest held elements, and to the one with the oldest last
     // grant.
-    const auto order = [this](const Link& link) {
-      return std::tuple(link.asked, link.last_until > grants_, link.held, link.last_grant);
+    const auto order = [&](const Link& link) {
+      const bool has_room = link.asked == 0 || share_of(link) - link.asked >= portion_of(link);
+      return std::tuple(!has_room, link.asked, link.last_until > grants_, link.held,
+                        link.last_grant);
     };
     auto next = std::min_element(links_.begin(), links_.end(), [&](const auto& a, const auto& b) {
       return order(a.second) < order(b.second);
     });
     Link& link = next->second;
-    const int64_t count = std::min(share - link.asked, free);
+    const int64_t count = std::min(share_of(link) - link.asked, free);
     if (count <= 0) break;
     const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
-    if (count < portion && !in_a_hurry) break;
+    if (count < portion_of(link) && !in_a_hurry) break;
     if (link.asked == 0) link.seen_asked = false;
     link.asked += count;
     link.last_grant = ++grants_;

@@ -182,6 +182,35 @@ TEST(CreditManagerTest, AWorkerThatGaveBackIsPassedOverMoreAndMoreButNotForGood)
   }
 }
 
+// Near the end of a shared job, a slow reader holds many elements, and its workers have none left.
+TEST(CreditManagerTest, CreditsOfIdleWorkersDoNotGoRoundAndRound) {
+  constexpr int kWorkers = 92;
+  CreditManager credits(16384, kPlenty);
+  for (int i = 1; i <= kWorkers; ++i) credits.AddLink(WorkerId(i));
+  credits.TakeGrants();
+  for (int i = 1; i <= kWorkers; i += 3) {  // each third worker sends its share
+    for (const WorkerId worker(i); credits.asked(worker) > 0;) credits.OnReceived(worker, 100);
+  }
+  for (int released = 0; released < 100; ++released) credits.OnReleased(WorkerId(1), 100);
+  int64_t recalls = 0;
+  for (int round = 0; round < 100; ++round) {
+    credits.TakeGrants();
+    for (const WorkerId worker : credits.TakeRecalls()) {
+      ++recalls;
+      credits.OnRecalled(worker, credits.asked(worker));
+      credits.TakeGrants();
+    }
+  }
+  EXPECT_FALSE(credits.Starving());
+  EXPECT_LT(recalls, 10 * kWorkers);
+  // A worker that has elements again gets its share as soon as it sends one.
+  while (credits.held() > 0) credits.OnReleased(WorkerId(1), 100);
+  credits.OnReceived(WorkerId(2), 100);
+  credits.OnReleased(WorkerId(2), 100);
+  credits.TakeGrants();
+  EXPECT_GT(credits.asked(WorkerId(2)), 100);
+}
+
 TEST(CreditManagerTest, AWorkerWhoseElementIsNotReleasedYetDoesNotStarve) {
   CreditManager credits(2, kPlenty);
   credits.AddLink(kA);
