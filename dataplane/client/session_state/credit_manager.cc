@@ -30,6 +30,7 @@ constexpr int kMostGaveBack = 5;
 
 void CreditManager::AddLink(WorkerId worker) {
   links_.try_emplace(worker);
+  OnChange();
 }
 
 void CreditManager::RemoveLink(WorkerId worker) {
@@ -37,6 +38,7 @@ void CreditManager::RemoveLink(WorkerId worker) {
   if (link == links_.end()) return;
   asked_ -= link->second.asked;
   links_.erase(link);
+  OnChange();
 }
 
 void CreditManager::OnReceived(WorkerId worker, int64_t bytes) {
@@ -45,6 +47,7 @@ void CreditManager::OnReceived(WorkerId worker, int64_t bytes) {
   ++held_;
   held_bytes_ += bytes;
   mean_bytes_ = mean_bytes_ == 0 ? bytes : mean_bytes_ + (bytes - mean_bytes_) / 16;
+  OnChange();
 }
 
 void CreditManager::OnDropped(WorkerId worker) {
@@ -55,6 +58,7 @@ void CreditManager::OnDropped(WorkerId worker) {
   link->second.gave_back = 0;
   link->second.last_until = 0;
   --asked_;
+  OnChange();
 }
 
 void CreditManager::OnRecalled(WorkerId worker, int64_t count) {
@@ -64,6 +68,7 @@ void CreditManager::OnRecalled(WorkerId worker, int64_t count) {
   link->second.recalling = false;
   link->second.asked -= count;
   asked_ -= count;
+  OnChange();
   if (count == 0 || link->second.received_since_recall > 0) return;
   link->second.gave_back = std::min(link->second.gave_back + 1, kMostGaveBack);
   link->second.last_until = grants_ + (int64_t{1} << link->second.gave_back);
@@ -75,6 +80,7 @@ void CreditManager::OnReleased(WorkerId worker, int64_t bytes) {
   if (link != links_.end() && link->second.held > 0) --link->second.held;
   --held_;
   held_bytes_ -= bytes;
+  OnChange();
 }
 
 int64_t CreditManager::asked(WorkerId worker) const {
@@ -105,6 +111,8 @@ int64_t CreditManager::FreeWithin(int64_t bytes) const {
 
 CreditManager::Grants CreditManager::TakeGrants() {
   Grants grants;
+  if (!std::exchange(may_grant_, false)) return grants;
+  starving_.reset();
   int64_t free = Free();
   const int64_t links = static_cast<int64_t>(links_.size());
   if (free == 0 && links > 0 && FreeWithin(max_bytes_) > 0) was_bound_ = true;
@@ -144,6 +152,11 @@ CreditManager::Grants CreditManager::TakeGrants() {
 }
 
 bool CreditManager::Starving() const {
+  if (!starving_.has_value()) starving_ = ComputeStarving();
+  return *starving_;
+}
+
+bool CreditManager::ComputeStarving() const {
   if (asked_ == 0 || Free() > 0) return false;
   return std::any_of(links_.begin(), links_.end(), [](const auto& link) {
     return link.second.asked == 0 && link.second.held == 0;

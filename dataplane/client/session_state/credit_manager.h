@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/inlined_vector.h"
 #include "penstock/ids.h"
 
@@ -61,9 +62,15 @@ class CreditManager {
   absl::InlinedVector<WorkerId, 4> TakeRecalls();
 
   // Sets a second bound in bytes, in addition to max_bytes; 0: no second bound.
-  void BoundBytes(int64_t bytes) { bound_bytes_ = bytes; }
+  void BoundBytes(int64_t bytes) {
+    bound_bytes_ = bytes;
+    OnChange();
+  }
   // Returns true if the second bound has prevented a grant since the last call.
-  bool TakeWasBound() { return std::exchange(was_bound_, false); }
+  bool TakeWasBound() {
+    OnChange();  // TakeGrants() says so again
+    return std::exchange(was_bound_, false);
+  }
 
   bool KnowsSizes() const { return mean_bytes_ > 0; }  // true once an element has been received
   // Returns the number of elements of the current mean size that a window with these bounds would
@@ -90,6 +97,12 @@ class CreditManager {
     int64_t last_until = 0;
   };
 
+  // Called after each change on which a grant or Starving() may depend.
+  void OnChange() {
+    may_grant_ = true;
+    starving_.reset();
+  }
+  bool ComputeStarving() const;
   int64_t bytes() const {
     return bound_bytes_ > 0 ? std::min(max_bytes_, bound_bytes_) : max_bytes_;
   }
@@ -101,12 +114,14 @@ class CreditManager {
   const int64_t max_bytes_;
   int64_t bound_bytes_ = 0;
   bool was_bound_ = false;
-  int64_t mean_bytes_ = 0;  // running mean over elements
+  bool may_grant_ = true;                 // false: TakeGrants() would return nothing
+  mutable std::optional<bool> starving_;  // the answer of Starving(), if it is known
+  int64_t mean_bytes_ = 0;                // running mean over elements
   int64_t asked_ = 0;
   int64_t held_ = 0;
   int64_t held_bytes_ = 0;
   int64_t grants_ = 0;
-  std::map<WorkerId, Link> links_;
+  absl::btree_map<WorkerId, Link> links_;  // TakeGrants() looks at all of them
 };
 
 }  // namespace penstock::client

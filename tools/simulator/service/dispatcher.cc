@@ -26,9 +26,10 @@ namespace {
 constexpr char kWorkDir[] = "/var/lib/penstock";
 constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);  // as in server.cc
 constexpr size_t kSnapshotStep = 300;  // bytes; a snapshot takes several transactions
-// The dispatcher compares what it keeps at one event in this many, or in as many as there are
-// workers: the comparison takes time linear in what the dispatcher has.
-constexpr int64_t kEventsForCheck = 16;
+// The dispatcher compares what it keeps at one event in this many: the comparison takes time linear
+// in what the dispatcher has.
+constexpr int64_t kFewestEventsForCheck = 16;
+constexpr int64_t kEventsForCheckPerWorker = 4;
 constexpr Span kOtherDiskTime = {absl::Microseconds(10), absl::Microseconds(200)};
 
 bool KeepsWhatItComputes(const control::SharedState& shared) {
@@ -103,7 +104,8 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
     return world().network.Refuses(address);
   };
   options.check_kept = [dice = Dice(world().seed + life.process()->number()),
-                        events = std::max(kEventsForCheck, int64_t{scenario.workers})]() mutable {
+                        events = std::max(kFewestEventsForCheck,
+                                          kEventsForCheckPerWorker * scenario.workers)]() mutable {
     return dice.OneIn(events);
   };
   options.on_failure = [&life, &failure](const absl::Status& status) {
