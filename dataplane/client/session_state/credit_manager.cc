@@ -29,14 +29,16 @@ constexpr int kMostGaveBack = 5;
 }  // namespace
 
 void CreditManager::AddLink(WorkerId worker) {
-  links_.try_emplace(worker);
+  if (links_.try_emplace(worker).second) ++without_credits_;
   OnChange();
 }
 
 void CreditManager::RemoveLink(WorkerId worker) {
   auto link = links_.find(worker);
   if (link == links_.end()) return;
-  asked_ -= link->second.asked;
+  SetCredits(link->second, 0);
+  SetGaveBack(link->second, 0);
+  --without_credits_;
   links_.erase(link);
   OnChange();
 }
@@ -53,11 +55,10 @@ void CreditManager::OnReceived(WorkerId worker, int64_t bytes) {
 void CreditManager::OnDropped(WorkerId worker) {
   auto link = links_.find(worker);
   if (link == links_.end() || link->second.asked == 0) return;  // sent without a credit
-  --link->second.asked;
+  SetCredits(link->second, link->second.asked - 1);
   ++link->second.received_since_recall;
-  link->second.gave_back = 0;
+  SetGaveBack(link->second, 0);
   link->second.last_until = 0;
-  --asked_;
   OnChange();
 }
 
@@ -66,11 +67,10 @@ void CreditManager::OnRecalled(WorkerId worker, int64_t count) {
   if (link == links_.end()) return;
   count = std::min(count, link->second.asked);
   link->second.recalling = false;
-  link->second.asked -= count;
-  asked_ -= count;
+  SetCredits(link->second, link->second.asked - count);
   OnChange();
   if (count == 0 || link->second.received_since_recall > 0) return;
-  link->second.gave_back = std::min(link->second.gave_back + 1, kMostGaveBack);
+  SetGaveBack(link->second, std::min(link->second.gave_back + 1, kMostGaveBack));
   link->second.last_until = grants_ + (int64_t{1} << link->second.gave_back);
 }
 
@@ -120,6 +120,8 @@ CreditManager::Grants CreditManager::TakeGrants() {
   const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
   const int64_t portion =
       std::clamp(kPortionBytes / std::max<int64_t>(mean_bytes_, 1), share / 4, share / 2);
+  const bool hurries = without_credits_ > 0 && held_ < limit() / 4;
+  if (free < portion && !hurries && gave_back_ == 0) return grants;  // too few for a portion
   const auto share_of = [share](const Link& link) {
     return std::max<int64_t>(1, share >> link.gave_back);
   };
@@ -142,9 +144,8 @@ CreditManager::Grants CreditManager::TakeGrants() {
     const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
     if (count < portion_of(link) && !in_a_hurry) break;
     if (link.asked == 0) link.seen_asked = false;
-    link.asked += count;
+    SetCredits(link, link.asked + count);
     link.last_grant = ++grants_;
-    asked_ += count;
     free -= count;
     grants.push_back({next->first, count});
   }
@@ -154,6 +155,17 @@ CreditManager::Grants CreditManager::TakeGrants() {
 bool CreditManager::Starving() const {
   if (!starving_.has_value()) starving_ = ComputeStarving();
   return *starving_;
+}
+
+void CreditManager::SetCredits(Link& link, int64_t credits) {
+  without_credits_ += int{credits == 0} - int{link.asked == 0};
+  asked_ += credits - link.asked;
+  link.asked = credits;
+}
+
+void CreditManager::SetGaveBack(Link& link, int times) {
+  gave_back_ += int{times > 0} - int{link.gave_back > 0};
+  link.gave_back = times;
 }
 
 bool CreditManager::ComputeStarving() const {

@@ -103,6 +103,8 @@ class CreditManager {
     starving_.reset();
   }
   bool ComputeStarving() const;
+  void SetCredits(Link& link, int64_t credits);
+  void SetGaveBack(Link& link, int times);
   int64_t bytes() const {
     return bound_bytes_ > 0 ? std::min(max_bytes_, bound_bytes_) : max_bytes_;
   }
@@ -121,6 +123,8 @@ class CreditManager {
   int64_t held_ = 0;
   int64_t held_bytes_ = 0;
   int64_t grants_ = 0;
+  int64_t without_credits_ = 0;            // the number of links that have none
+  int64_t gave_back_ = 0;                  // the number of links that have returned all of theirs
   absl::btree_map<WorkerId, Link> links_;  // TakeGrants() looks at all of them
 };
 
