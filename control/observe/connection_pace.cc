@@ -225,6 +225,7 @@ bool ConnectionPace::Proved(const ClientAddress& client) {
   } else if (std::erase(source.unproven, client.port) == 0) {
     return false;
   }
+  source.places = std::min(source.places + 1, std::max(limits_.places, limits_.most_places));
   if (source.waiting.empty()) return false;
   with_free_place_.insert(found->first);
   return true;
@@ -237,7 +238,8 @@ void ConnectionPace::Sent(const ClientAddress& client, uint64_t bytes, absl::Tim
   source.bytes += bytes;
   const uint64_t places = source.bytes / limits_.bytes_per_place;
   source.bytes %= limits_.bytes_per_place;
-  const size_t taken = std::min<uint64_t>(places, limits_.places - source.unproven.size());
+  const size_t all = std::max(source.places, source.unproven.size());
+  const size_t taken = std::min<uint64_t>(places, all - source.unproven.size());
   if (taken > 0 && source.unproven.empty()) source.next_free = now + limits_.per_place;
   source.unproven.insert(source.unproven.end(), taken, client.port);
   source.next_free = std::min(source.next_free + (places - taken) * limits_.per_place,
@@ -247,9 +249,15 @@ void ConnectionPace::Sent(const ClientAddress& client, uint64_t bytes, absl::Tim
 ConnectionPace::Source& ConnectionPace::SourceOf(const std::string& name, absl::Time now) {
   if (sources_.size() >= limits_.sources && !sources_.contains(name)) {
     ForgetIdle(now);
-    if (sources_.size() >= limits_.sources) return sources_[kOthers];
+    if (sources_.size() >= limits_.sources) return Named(kOthers);
   }
-  return sources_[name];
+  return Named(name);
+}
+
+ConnectionPace::Source& ConnectionPace::Named(const std::string& name) {
+  const auto [named, is_new] = sources_.try_emplace(name);
+  if (is_new) named->second.places = limits_.places;
+  return named->second;
 }
 
 // Forgets the sources whose places are all free.
@@ -267,6 +275,7 @@ void ConnectionPace::ForgetIdle(absl::Time now) {
 void ConnectionPace::FreePlaces(Source& source, absl::Time now) const {
   while (!source.unproven.empty() && now >= source.next_free) {
     source.unproven.pop_front();
+    source.places = std::max(limits_.places, source.places / 2);
     source.next_free += limits_.per_place;
   }
 }
@@ -274,7 +283,7 @@ void ConnectionPace::FreePlaces(Source& source, absl::Time now) const {
 // Returns false if there is no place.
 bool ConnectionPace::TakePlace(Source& source, uint16_t port, absl::Time now) const {
   FreePlaces(source, now);
-  if (source.unproven.size() >= limits_.places) return false;
+  if (source.unproven.size() >= source.places) return false;
   if (source.unproven.empty()) source.next_free = now + limits_.per_place;
   source.unproven.push_back(port);
   return true;

@@ -6,9 +6,12 @@
 // A source is an IPv4 address, or the first half of an IPv6 address, since one host may have all
 // addresses of a network. Over a Unix socket, a source is a process. Each source has a number of
 // places. A connection takes a place. It gives the place back when its client has proved itself;
-// else the place is free again after some time. A connection without a place waits. Clients of
-// other sources wait 50 ms at most, or 0.5 s while thousands wait. Honest clients of the same
-// source give their places back at once, so any number of them gets in.
+// else the place is free again after some time. Each client that proves itself gives its source one
+// more place, and each that does not takes half of all away: many honest clients that come back
+// at once are slow to prove themselves, because their hosts and the server are busy. A connection
+// without a place waits. Clients of other sources wait 50 ms at most, or 0.5 s while thousands
+// wait. Honest clients of the same source give their places back at once, so any number of them
+// gets in.
 //
 // A connection costs little while it waits except its descriptor. Waiting connections have half of
 // the process's descriptors at most; above that, the newest of the source that has most of them is
@@ -35,7 +38,8 @@
 namespace penstock {
 
 struct PaceLimits {
-  size_t places = 32;  // of one source
+  size_t places = 32;        // of one source at first
+  size_t most_places = 128;  // of one source whose clients prove themselves
   // The time after which a place is free again: 16 connections per second. A connection that fails
   // costs a server up to 1 ms.
   absl::Duration per_place = absl::Milliseconds(62.5);
@@ -110,6 +114,7 @@ class ConnectionPace {
     absl::Time since;
   };
   struct Source {
+    size_t places = 0;
     // Ports of connections that have a place, oldest first. A connection that has sent much has
     // several. 0: over a Unix socket.
     std::deque<uint16_t> unproven;
@@ -123,6 +128,7 @@ class ConnectionPace {
   Waiting TakeNewestOfMost(Source& newcomers) REQUIRES(mu_);
   void Refuse(const Waiting& one, absl::Time now);
   Source& SourceOf(const std::string& name, absl::Time now) REQUIRES(mu_);
+  Source& Named(const std::string& name) REQUIRES(mu_);
   void ForgetIdle(absl::Time now) REQUIRES(mu_);
   void FreePlaces(Source& source, absl::Time now) const;
   bool TakePlace(Source& source, uint16_t port, absl::Time now) const;

@@ -9,7 +9,8 @@
 // then, so these limits do not concern honest newcomers:
 // - Above a number, the oldest connection of the source that has most is closed. A source with few
 //   connections loses none to a source with many. The pace (control/observe/connection_pace.h) lets
-//   in 32 connections of a source and then 16 per second, so the oldest of 256 has had 14 s.
+//   in 32 connections of a source, or 128 if its clients prove themselves, and then 16 per second,
+//   so the oldest of 256 has had 8 s.
 // - Above the number of bytes, the connections that have sent most are closed.
 // A crowd of honest clients that share an address stays below the limits: a client that has proved
 // itself no longer counts, and the pace lets the others wait.

@@ -22,8 +22,9 @@ constexpr absl::Time kStart = absl::UnixEpoch();
 // A listening socket of loopback, and clients with addresses of loopback.
 class ConnectionPaceTest : public testing::Test {
  protected:
-  // `waiting`: how many connections may wait.
-  explicit ConnectionPaceTest(size_t waiting = 3) : waiting_(waiting) {
+  // `waiting`: how many connections may wait. `most_places`: of a source.
+  explicit ConnectionPaceTest(size_t waiting = 3, size_t most_places = 3)
+      : waiting_(waiting), most_places_(most_places) {
     at_.sin_family = AF_INET;
     at_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t bytes = sizeof at_;
@@ -65,6 +66,7 @@ class ConnectionPaceTest : public testing::Test {
   }
 
   const size_t waiting_;
+  const size_t most_places_;
   const int listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at_{};
   std::vector<int> clients_;
@@ -72,6 +74,7 @@ class ConnectionPaceTest : public testing::Test {
   const std::shared_ptr<CapturedEvents> events_ = CapturedEvents::Make();
   ConnectionPace pace_{Port::kTcp,
                        {.places = 3,
+                        .most_places = most_places_,
                         .per_place = absl::Seconds(1),
                         .bytes_per_place = 100,
                         .most_delay = absl::Seconds(5),
@@ -105,6 +108,36 @@ TEST_F(ConnectionPaceTest, APlaceIsFreeAtOnceWhenItsClientProvesItself) {
   EXPECT_EQ(Served(kStart), 3u);
   EXPECT_TRUE(pace_.Proved(served_.back().client)) << "the fourth one waits";
   EXPECT_EQ(Served(kStart), 1u);
+}
+
+class GrowingConnectionPaceTest : public ConnectionPaceTest {
+ protected:
+  GrowingConnectionPaceTest() : ConnectionPaceTest(100, 8) {}
+};
+
+TEST_F(GrowingConnectionPaceTest, AClientThatProvesItselfGivesItsSourceAPlace) {
+  for (int i = 0; i < 30; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  EXPECT_TRUE(pace_.Proved(served_[0].client));
+  EXPECT_EQ(Served(kStart), 2u);  // four places
+  for (size_t i = 1; i < 5; ++i) EXPECT_TRUE(pace_.Proved(served_[i].client));
+  EXPECT_EQ(Served(kStart), 8u);
+  for (size_t i = 5; i < 13; ++i) EXPECT_TRUE(pace_.Proved(served_[i].client));
+  EXPECT_EQ(Served(kStart), 8u) << "there are no more than eight places";
+  Connect(kStart, 2);
+  for (int i = 0; i < 3; ++i) Connect(kStart, 2);
+  EXPECT_EQ(Served(kStart), 3u) << "another source has only its own";
+}
+
+TEST_F(GrowingConnectionPaceTest, AClientThatDoesNotTakesThemAway) {
+  for (int i = 0; i < 30; ++i) Connect(kStart);
+  EXPECT_EQ(Served(kStart), 3u);
+  for (size_t i = 0; i < 3; ++i) pace_.Proved(served_[i].client);
+  EXPECT_EQ(Served(kStart), 6u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(1)), 0u) << "five are taken, of three";
+  EXPECT_EQ(Served(kStart + absl::Seconds(2)), 0u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(3)), 0u);
+  EXPECT_EQ(Served(kStart + absl::Seconds(4)), 1u);
 }
 
 TEST_F(ConnectionPaceTest, TheNewestOfThoseThatWaitIsServedFirst) {
