@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/journal/records_proto.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "control/state/format.h"
 #include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "include/status_macros.h"
 
@@ -12,6 +15,9 @@ namespace penstock::control {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
+
+// Of the only field of a ReceivedSetsByPartition.
+constexpr uint32_t kTagOfSet = 0x0A;
 
 constexpr char kStartNewer[] =
     "start the newer release that wrote it: after `penstock upgrade finalise`, earlier releases "
@@ -48,6 +54,52 @@ absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descript
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   return CheckKnown(stream, type);
+}
+
+void AppendTo(std::string& bytes, const protocol::ReceivedSets& sets) {
+  google::protobuf::io::StringOutputStream to_bytes(&bytes);
+  google::protobuf::io::CodedOutputStream to(&to_bytes);
+  wire::IndexSet message;
+  uint64_t next = 1;
+  for (const auto& [partition, set] : sets) {
+    for (; next <= partition.value(); ++next) {
+      message.Clear();
+      if (next == partition.value()) Encoder().Put(set, &message);
+      to.WriteTag(kTagOfSet);
+      to.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
+      message.SerializeToCodedStream(&to);
+    }
+  }
+}
+
+absl::Status ReadFrom(const std::string& bytes, protocol::ReceivedSets& sets) {
+  google::protobuf::io::CodedInputStream from(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                              static_cast<int>(bytes.size()));
+  wire::IndexSet message;
+  std::string its;
+  uint64_t partition = 0;
+  while (const uint32_t tag = from.ReadTag()) {
+    if (tag != kTagOfSet) {
+      const int number = WireFormatLite::GetTagFieldNumber(tag);
+      return absl::FailedPreconditionError(absl::StrCat("this release does not know field ", number,
+                                                        " of ReceivedSetsByPartition; ",
+                                                        kStartNewer));
+    }
+    ++partition;
+    uint32_t size = 0;
+    if (!from.ReadVarint32(&size) || size > bytes.size() ||
+        !from.ReadString(&its, static_cast<int>(size)))
+      return absl::InvalidArgumentError("the sets of a reader cannot be read");
+    if (size == 0) continue;
+    RETURN_IF_ERROR(CheckKnown(its, *wire::IndexSet::descriptor()));
+    if (!message.ParseFromString(its))
+      return absl::InvalidArgumentError("the sets of a reader cannot be read");
+    ASSIGN_OR_RETURN(const IndexSet set, Decode<IndexSet>(message));
+    sets.Add(PartitionId(partition), set);
+  }
+  if (!from.ConsumedEntireMessage())
+    return absl::InvalidArgumentError("the sets of a reader cannot be read");
+  return absl::OkStatus();
 }
 
 absl::Status CheckFormat(uint32_t format) {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "control/proto/convert.h"
 #include "control/proto/journal.pb.h"
@@ -16,6 +18,11 @@ namespace penstock::control {
 // message nested in it, has a field that this release does not know. Reserved numbers belong to
 // older releases and are ignored.
 absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type);
+// Converts sets to the bytes of a wire::ReceivedSetsByPartition, which also has the empty sets
+// before the last one that is not empty, and back. ReadFrom: InvalidArgument if the bytes are not
+// such a message; FailedPrecondition if they have a field that this release does not know.
+void AppendTo(std::string& bytes, const protocol::ReceivedSets& sets);
+absl::Status ReadFrom(const std::string& bytes, protocol::ReceivedSets& sets);
 // FailedPrecondition if this release does not know the journal's format (control/state/format.h).
 absl::Status CheckFormat(uint32_t format);
 
@@ -30,19 +37,11 @@ WIRE_PAIR(BegunLife, wire::BegunLife) {
   WIRE_FIELDS(life, begins, key_id);
   WIRE_NANOSECONDS(lease);
 }
-// The message also has the empty sets before the last one that is not empty.
-WIRE_PAIR(protocol::ReceivedSets, wire::ReceivedSetsByPartition) {
+WIRE_PAIR(protocol::ReceivedSets, std::string) {
   if constexpr (Coder::kEncodes) {
-    for (const auto& [partition, set] : value) {
-      while (message.sets_size() + 1 < static_cast<int>(partition.value())) message.add_sets();
-      coder.Put(set, message.add_sets());
-    }
-  } else {
-    for (int p = 0; p < message.sets_size(); ++p) {
-      IndexSet set;
-      coder.Get("sets", message.sets(p), set);
-      value.Add(PartitionId(static_cast<uint64_t>(p) + 1), set);
-    }
+    AppendTo(message, value);
+  } else if (absl::Status status = ReadFrom(message, value); !status.ok()) {
+    coder.Fail(std::move(status));
   }
 }
 WIRE_STRUCT(protocol::Bookmark, wire::SavedPosition, index, bytes);

@@ -2,6 +2,7 @@
 // Changes that are written are read again: each change, and the state they make.
 #include "absl/strings/str_cat.h"
 #include "control/journal/changes_proto.h"
+#include "control/journal/records_proto.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/journal/each_change.h"
@@ -110,6 +111,32 @@ TEST(Changes, AFieldOfANewerReleaseIsRefusedAndNamed) {
 
   // Field 8 of a job was an older release's.
   EXPECT_TRUE(DecodeState({in('\x32', "\x08\x01\x40\x01" + in('\x3a', ""))}).ok());
+}
+
+TEST(Changes, TheSetsOfAReaderHaveTheBytesOfTheirMessage) {
+  const p::ReceivedSets sets = {{}, {}, IndexSet::Of(0, 300), {}, IndexSet::Of(7, 8)};
+  wire::ReceivedSetsByPartition message;
+  for (int i = 0; i < 5; ++i) message.add_sets();
+  message.mutable_sets(2)->add_gaps_and_lengths(0);
+  message.mutable_sets(2)->add_gaps_and_lengths(300);
+  message.mutable_sets(4)->add_gaps_and_lengths(7);
+  message.mutable_sets(4)->add_gaps_and_lengths(1);
+  std::string bytes;
+  AppendTo(bytes, sets);
+  EXPECT_EQ(bytes, message.SerializeAsString());
+  p::ReceivedSets read;
+  EXPECT_EQ(ReadFrom(bytes, read), absl::OkStatus());
+  EXPECT_EQ(read, sets);
+  for (size_t size = 1; size < bytes.size(); ++size) {
+    p::ReceivedSets some;
+    const absl::Status status = ReadFrom(bytes.substr(0, size), some);
+    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << size << ": " << status;
+  }
+  for (const std::string& newer : {bytes + "\xa0\x38\x01", std::string("\x0a\x03\xa0\x38\x01")}) {
+    const absl::Status status = ReadFrom(newer, read);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(status.message(), HasSubstr("does not know field 900"));
+  }
 }
 
 TEST(Changes, ASnapshotEqualsItsState) {
