@@ -87,8 +87,10 @@ WorkerHeartbeatAnswer WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbe
 }
 
 absl::Duration WorkerManager::HeartbeatInterval() const {
+  // Workers without a stream count too: those that are back first after a restart should leave the
+  // dispatcher time for the others.
   const absl::Duration of_many =
-      absl::Seconds(static_cast<int64_t>(workers_.size())) / kHeartbeatsPerSecond;
+      absl::Seconds(static_cast<int64_t>(state_.workers.size())) / kHeartbeatsPerSecond;
   // A worker from which two heartbeats do not arrive still lives.
   const absl::Duration interval = std::min(of_many, options_.worker_timeout / 4);
   return interval > options_.heartbeat_interval ? interval : absl::ZeroDuration();

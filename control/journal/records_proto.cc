@@ -16,7 +16,7 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-// Of the only field of a ReceivedSetsByPartition.
+// The tag of the only field of a ReceivedSetsByPartition.
 constexpr uint32_t kTagOfSet = 0x0A;
 
 constexpr char kStartNewer[] =
