@@ -7,7 +7,7 @@
 // addresses of a network. Over a Unix socket, a source is a process. Each source has a number of
 // places. A connection takes a place. It gives the place back when its client has proved itself;
 // else the place is free again after some time. Each client that proves itself gives its source one
-// more place, and each that does not takes half of all away: many honest clients that come back
+// more place, and each that does not takes eight of these away: many honest clients that come back
 // at once are slow to prove themselves, because their hosts and the server are busy. A connection
 // without a place waits. Clients of other sources wait 50 ms at most, or 0.5 s while thousands
 // wait. Honest clients of the same source give their places back at once, so any number of them
