@@ -166,6 +166,7 @@ absl::Status ApplyRecord(std::string_view record, State& state,
   for (const wire::Change& from : wire.changes()) {
     absl::StatusOr<Change> change = ReadChange(from, state);
     absl::Status fits = change.ok() ? Fits(state, *change) : change.status();
+    if (absl::IsFailedPrecondition(change.status())) return change.status();  // a newer release's
     if (!fits.ok()) return absl::DataLossError(fits.message());
     before(*change);
     state.Apply(*change);
@@ -179,6 +180,7 @@ absl::StatusOr<std::vector<std::string>> ApplyWhatFits(std::string_view record, 
   std::vector<std::string> lines;
   for (const wire::Change& from : wire.changes()) {
     const absl::StatusOr<Change> change = ReadChange(from, state);
+    if (absl::IsFailedPrecondition(change.status())) return change.status();  // a newer release's
     const absl::Status fits = change.ok() ? Fits(state, *change) : change.status();
     const IterationId id =
         change.ok() ? IterationOf(*change) : IterationId(from.iteration_altered().iteration());

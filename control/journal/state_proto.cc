@@ -358,7 +358,9 @@ absl::StatusOr<State> DecodeState(absl::Span<const std::string> pieces) {
   }
   RETURN_IF_ERROR(CheckFormat(wire.format()));
   State state;
-  if (absl::Status read = ReadSnapshot(wire, state); !read.ok()) {
+  if (absl::Status read = ReadSnapshot(wire, state); absl::IsFailedPrecondition(read)) {
+    return Annotate(read, "the field is in the snapshot");
+  } else if (!read.ok()) {
     return absl::DataLossError(absl::StrCat("the snapshot is invalid: ", read.message()));
   }
   state.placed = state.ComputePlaced();

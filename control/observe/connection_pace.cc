@@ -33,8 +33,9 @@ constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
 constexpr int kPartOfLooks = 10;  // the time between two looks, by the time that one takes
 // How many waiting connections are looked at when a place becomes free between two looks at all.
 constexpr int kLooksForPlace = 16;
-// The places that a source loses if one of its clients has not proved itself in time. A returning
-// fleet keeps its places as long as more than this many of its clients do for each that does not.
+// The places that a source loses if one of its clients has not proved itself in time, while that
+// many are free. A returning fleet keeps its places as long as more than this many of its clients
+// prove themselves for each that does not.
 constexpr size_t kPlacesLost = 8;
 // Begins the host of a Unix socket. It is longer than any address.
 constexpr char kProcess[] = "the process with id ";
@@ -278,7 +279,8 @@ void ConnectionPace::ForgetIdle(absl::Time now) {
 void ConnectionPace::FreePlaces(Source& source, absl::Time now) const {
   while (!source.unproven.empty() && now >= source.next_free) {
     source.unproven.pop_front();
-    source.places = std::max(source.places - std::min(source.places, kPlacesLost), limits_.places);
+    const size_t fewer = source.places - std::min(source.places, kPlacesLost);
+    source.places = std::max({limits_.places, fewer, source.unproven.size() + 1});
     source.next_free += limits_.per_place;
   }
 }

@@ -44,6 +44,7 @@ using ReconnectingWorkerEvents = ReconnectingEvents<WorkerUp, WorkerDown>;
 // answered last, and to the others if no leader answers there. Errors are those of the dispatcher
 // itself, Unavailable "no dispatcher answers at <addresses> within <timeout>: <why>", Cancelled, or
 // FailedPrecondition, which names the address, if the dispatcher's release does not have the call.
+// With several addresses, the others are tried instead, and this is the reason in Unavailable.
 class DispatcherStub {
  public:
   // Makes a stub for a service (target.h): "[grpc://]host:port", "grpcs://host:port" with `tls`, or

@@ -248,19 +248,20 @@ class Keeper final : public ReconnectingSession<Up, Down>, SessionEvents<Down> {
       session = open_(address, this);
       session->Send(std::move(hello));
     } catch (...) {
-      Opened(std::move(session));
+      Opened(std::move(session), /*greeted=*/false);
       throw;
     }
-    Opened(std::move(session));
+    Opened(std::move(session), /*greeted=*/true);
   }
-  void Opened(std::unique_ptr<Session<Up>> session) {
+  // `greeted`: the hello was sent. An event that waits goes on even if memory runs out here.
+  void Opened(std::unique_ptr<Session<Up>> session, bool greeted) {
     MutexLock lock(mu_);
-    session_ = std::move(session);
-    for (Up& message : std::exchange(waiting_, {})) {
-      if (session_) session_->Send(std::move(message));
-    }
     opening_ = false;
     changed_.NotifyAll();
+    session_ = std::move(session);
+    for (Up& message : std::exchange(waiting_, {})) {
+      if (greeted) session_->Send(std::move(message));
+    }
   }
 
   // Returns the status with which the stream was closed; nullopt if, before that, the session was

@@ -16,7 +16,7 @@ namespace {
 // The pause before idle workers are asked for their credits. Each pause is twice as long as the
 // previous one if no element came in between.
 constexpr absl::Duration kFirstRecallAfter = absl::Milliseconds(1);
-constexpr absl::Duration kLongestRecallAfter = absl::Milliseconds(16);
+constexpr absl::Duration kLongestRecallAfter = absl::Milliseconds(4);
 
 transfer::DialOptions DialOptionsFor(const WorkerLink& link, const SessionOptions& options,
                                      const control::Welcome& welcome) {

@@ -131,7 +131,8 @@ CreditManager::Grants CreditManager::TakeGrants() {
     // passed over, to the worker with the fewest held elements, and to the one with the oldest last
     // grant.
     const auto order = [&](const Link& link) {
-      const bool has_room = link.asked == 0 || share_of(link) - link.asked >= portion_of(link);
+      const int64_t room = share_of(link) - link.asked;
+      const bool has_room = link.asked == 0 || room >= std::max<int64_t>(1, portion_of(link));
       return std::tuple(!has_room, link.asked, link.last_until > grants_, link.held,
                         link.last_grant);
     };

@@ -94,6 +94,8 @@ TEST(Changes, AFieldOfANewerReleaseIsRefusedAndNamed) {
       {in('\x0a', newer), "field 900 of Change;"},
       {a_known_change + altered(newer), "field 900 of IterationAltered;"},
       {altered(in('\x3a', "\x09" + std::string(8, 'c') + newer)), "field 900 of Reader;"},
+      {altered(in('\x5a', "\x09" + std::string(8, 'c') + in('\x12', newer))),
+       "field 900 of ReceivedSetsByPartition;"},
   };
   for (const auto& [record, named] : records) {
     State state;

@@ -211,6 +211,24 @@ TEST(CreditManagerTest, CreditsOfIdleWorkersDoNotGoRoundAndRound) {
   EXPECT_GT(credits.asked(WorkerId(2)), 100);
 }
 
+// The share of two credits is less than a portion of such elements.
+TEST(CreditManagerTest, AnIdleWorkerDoesNotHoldUpGrantsOfLargeElements) {
+  constexpr int64_t kLarge = 1 << 20;
+  CreditManager credits(4, kPlenty);
+  credits.AddLink(kA);
+  credits.AddLink(kB);
+  credits.TakeGrants();
+  credits.OnReceived(kB, kLarge);
+  credits.OnReleased(kB, kLarge);
+  credits.OnRecalled(kA, 2);  // A has nothing
+  for (int round = 0; round < 20; ++round) {
+    credits.TakeGrants();
+    ASSERT_EQ(credits.asked(kB), 2) << round;
+    credits.OnReceived(kB, kLarge);
+    credits.OnReleased(kB, kLarge);
+  }
+}
+
 TEST(CreditManagerTest, AWorkerWhoseElementIsNotReleasedYetDoesNotStarve) {
   CreditManager credits(2, kPlenty);
   credits.AddLink(kA);
