@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -174,45 +175,37 @@ TEST(KeepOpen, AStreamThatIsBrokenOffIsOpenedAgain) {
   EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{2}));
 }
 
-// A message that is sent after the hello was made, but before its stream is open, is part of
-// neither state: it is sent after the hello.
-TEST(KeepOpen, WhatIsSentWhileTheStreamIsOpenedFollowsItsHello) {
+// A session that does something while each of its streams is opened, after the hello was made.
+struct ActsWhileOpening {
+  using Its = ReconnectingSession<ClientUp, ClientDown>;
+  explicit ActsWhileOpening(std::function<void(Its&)> act) {
+    std::lock_guard lock(mu);  // until `session` is set
+    session = *KeepOpen<ClientUp, ClientDown>(
+        [this, act](const std::string& address, SessionEvents<ClientDown>* of) {
+          std::lock_guard wait(mu);
+          act(*session);
+          return network.Opener()(address, of);
+        },
+        network.addresses(), &events, {.first_backoff = kQuick, .max_backoff = kQuick});
+  }
+  ~ActsWhileOpening() { session->Stop(); }
+
   HandNetwork network;
   Recorded events;
-  ReconnectingSession<ClientUp, ClientDown>* made = nullptr;
   std::mutex mu;
-  mu.lock();
-  const OpenSession<ClientUp, ClientDown> opener = network.Opener();
-  auto session = KeepOpen<ClientUp, ClientDown>(
-      [&](const std::string& address, SessionEvents<ClientDown>* of) {
-        std::lock_guard lock(mu);
-        made->Send(ClientHeartbeat{100});
-        return opener(address, of);
-      },
-      network.addresses(), &events);
-  made = session->get();
-  mu.unlock();
-  EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{1}));
-  EXPECT_EQ(network.NextSent(), ClientUp(ClientHeartbeat{100}));
+  std::unique_ptr<Its> session;
+};
+
+TEST(KeepOpen, WhatIsSentWhileTheStreamIsOpenedFollowsItsHello) {
+  ActsWhileOpening it([](auto& session) { session.Send(ClientHeartbeat{100}); });
+  EXPECT_EQ(it.network.NextSent(), ClientUp(ClientHeartbeat{1}));
+  EXPECT_EQ(it.network.NextSent(), ClientUp(ClientHeartbeat{100}));
 }
 
 TEST(KeepOpen, AStreamCanBeBrokenOffWhileItIsOpened) {
-  HandNetwork network;
-  Recorded events;
-  ReconnectingSession<ClientUp, ClientDown>* made = nullptr;
-  std::mutex mu;
-  mu.lock();
-  const OpenSession<ClientUp, ClientDown> opener = network.Opener();
-  auto session = KeepOpen<ClientUp, ClientDown>(
-      [&](const std::string& address, SessionEvents<ClientDown>* of) {
-        std::lock_guard lock(mu);
-        made->BreakOff(absl::AbortedError("a message is missing"));
-        return opener(address, of);
-      },
-      network.addresses(), &events, {.first_backoff = kQuick, .max_backoff = kQuick});
-  made = session->get();
-  mu.unlock();
-  EXPECT_EQ(events.Wait(1), "lost: a message is missing");
+  ActsWhileOpening it(
+      [](auto& session) { session.BreakOff(absl::AbortedError("a message is missing")); });
+  EXPECT_EQ(it.events.Wait(1), "lost: a message is missing");
 }
 
 TEST(KeepOpen, ARefusalIsFinal) {
