@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A dispatcher is replaced by one that does not know the messages of its predecessor.
 
-It begins without a journal, while a trainer or a worker of the earlier life is away; or from an older
-copy of its journal. No trainer reads another's elements or misses its own: each reads its own job
-whole, or gets the reason why it cannot. The last line reports the result.
+It begins without a journal, or after its journal was lost, while a trainer or a worker of the earlier
+life is away; or from an older copy of its journal. No trainer reads another's elements or misses its
+own: each reads its own job whole, or gets the reason why it cannot. The last line reports the result.
 """
 import os
 import shutil
+import subprocess
 
 import program
 import scenes
@@ -93,15 +94,18 @@ def replaced_between_dataset_and_job(scene):
     """The new dispatcher gave the number of the trainer's dataset to another one."""
     os.environ["PENSTOCK_FAIL_POINT"] = "append_before_answer:3"  # records: its start, the dataset, the job
     try:
-        fleet = scene.fleet()
+        fleet = scene.fleet(journal=True)
     finally:
         del os.environ["PENSTOCK_FAIL_POINT"]
     with fleet:
         before = scene.open(fleet, "before", 1500, "--keep-taken")
         before.say("all")
         fleet.dispatcher.child.wait()
-        if "registered dataset" not in fleet.dispatcher.errors.read_text():
+        records = subprocess.run([scene.args.bin / "penstock", "journal", "print", scene.journal], check=True,
+                                 capture_output=True, text=True).stdout
+        if "dataset_registered" not in records:
             raise Failed("the dispatcher ended before the dataset was registered")
+        shutil.rmtree(scene.journal)
         before.pause()
         scene.replace(fleet)
         fleet.start_worker()
