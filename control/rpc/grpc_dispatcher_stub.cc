@@ -53,6 +53,7 @@ grpc::ChannelArguments ChannelSettings(bool has_others) {
   // be asked at once. With one address there is nobody else to ask.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, has_others ? 1'000 : 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, has_others ? 2'000 : 5'000);
+  FixWindows([&](const char* name, int value) { arguments.SetInt(name, value); });
   // This stub shares no connection with other stubs, so that a broken connection affects only one
   // stub.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -35,6 +35,7 @@ void SetLimits(const PortLimits& limits, grpc::ServerBuilder& builder) {
                              static_cast<int>(absl::ToInt64Milliseconds(limits.hello_timeout)));
   // Peers that know several addresses ping each second (control/rpc/grpc_dispatcher_stub.cc).
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
+  FixWindows([&](const char* name, int value) { builder.AddChannelArgument(name, value); });
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
 }
