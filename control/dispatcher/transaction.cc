@@ -227,10 +227,15 @@ void Transaction::Send(const std::shared_ptr<ClientPeer>& peer, ClientDown messa
 }
 
 void Transaction::Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message) {
-  WhenDurableWithSequence([writer = peer->writer, message = std::move(message)](
-                              const absl::Status& durable, uint64_t sequence) mutable {
-    if (durable.ok()) writer->Send(std::move(message), sequence);
-  });
+  std::shared_ptr<std::vector<WorkerDown>>& its = to_workers_[peer.get()];
+  if (its == nullptr) {
+    its = std::make_shared<std::vector<WorkerDown>>();
+    WhenDurableWithSequence(
+        [writer = peer->writer, its](const absl::Status& durable, uint64_t sequence) {
+          if (durable.ok()) writer->SendAll(std::move(*its), sequence);
+        });
+  }
+  its->push_back(std::move(message));
 }
 
 void Transaction::SendShared(const std::shared_ptr<ClientPeer>& peer,

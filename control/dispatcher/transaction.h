@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -121,6 +122,8 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   std::vector<Change> changes_;
   bool appends_anyway_ = false;
   std::vector<DurableCallback> pending_replies_;
+  // The messages of these callbacks: each worker's are sent together.
+  std::map<const WorkerPeer*, std::shared_ptr<std::vector<WorkerDown>>> to_workers_;
   std::vector<Event> log_;
   absl::Status unwritable_;  // the reason for which its record cannot be journaled
 };

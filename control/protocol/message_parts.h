@@ -18,9 +18,13 @@ namespace penstock::control {
 // release are the default. A new message or field that older peers may ignore needs no new version.
 struct VersionRange {
   uint32_t min = 2;
-  uint32_t max = 4;
+  uint32_t max = 5;
   friend bool operator==(const VersionRange&, const VersionRange&) = default;
 };
+
+// From this version on, peers read several messages of the dispatcher in one (`more` in
+// control.proto).
+inline constexpr uint32_t kFirstWithJoinedMessages = 5;
 
 // A partition of any iteration.
 struct PartitionKey {

@@ -16,6 +16,7 @@
 #include "control/sync/condition.h"
 #include "control/sync/mutex.h"
 #include "control/sync/thread.h"
+#include "include/status_macros.h"
 
 namespace penstock::control {
 
@@ -64,14 +65,11 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
       LetGo();
       return;
     }
-    absl::StatusOr<std::optional<Down>> message = Read<Down>(&in_, &wire_);
-    if (!message.ok()) {
+    if (const absl::Status read = DeliverRead(); !read.ok()) {
       MutexLock lock(mu_);
-      broken_ = absl::InvalidArgumentError(absl::StrCat(
-          "a message from the dispatcher cannot be read: ", message.status().message()));
+      broken_ = absl::InvalidArgumentError(
+          absl::StrCat("a message from the dispatcher cannot be read: ", read.message()));
       context_.TryCancel();
-    } else if (message->has_value()) {
-      Deliver([&] { events_->OnMessage(**std::move(message), wire_.sequence()); });
     }
     this->StartRead(&in_);
   }
@@ -107,6 +105,20 @@ class ClientStream final : public grpc::ClientBidiReactor<WireUp, grpc::ByteBuff
   void LetGo() REQUIRES(mu_) {
     if (!std::exchange(holding_, false)) return;
     this->RemoveHold();
+  }
+
+  // Delivers the messages in in_.
+  absl::Status DeliverRead() {
+    RETURN_IF_ERROR(Parse(&in_, &wire_));
+    RETURN_IF_ERROR(DeliverMessage(wire_));
+    for (const WireDown& further : wire_.more()) RETURN_IF_ERROR(DeliverMessage(further));
+    return absl::OkStatus();
+  }
+  absl::Status DeliverMessage(const WireDown& wire) {
+    ASSIGN_OR_RETURN(std::optional<Down> message, FromStream(wire));
+    if (message.has_value())
+      Deliver([&] { events_->OnMessage(*std::move(message), wire.sequence()); });
+    return absl::OkStatus();
   }
 
   template <class Event>

@@ -34,6 +34,31 @@ grpc::ByteBuffer ToBytes(const Wire& wire) {
   return bytes;
 }
 
+// Returns what precedes a value of `size` bytes in the field with this number, which has the type
+// bytes or a message.
+inline std::string HeadOfField(int field, size_t size) {
+  using google::protobuf::internal::WireFormatLite;
+  using google::protobuf::io::CodedOutputStream;
+  std::array<uint8_t, 10> head;  // two numbers of 32 bits
+  uint8_t* end = CodedOutputStream::WriteTagToArray(
+      WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED), head.data());
+  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(size), end);
+  return {head.begin(), end};
+}
+
+// Appends a value of the field with this number to the bytes of a message.
+inline void AppendField(int field, std::string_view value, std::string* message) {
+  message->append(HeadOfField(field, value.size())).append(value);
+}
+
+inline grpc::ByteBuffer ToBytes(std::string message) {
+  auto* owner = new std::string(std::move(message));
+  const grpc::Slice slice(
+      owner->data(), owner->size(),
+      [](void* of_slice) { delete static_cast<std::string*>(of_slice); }, owner);
+  return {&slice, 1};
+}
+
 // Bytes that several messages share.
 struct SharedBytes {
   std::shared_ptr<const void> owner;  // keeps `bytes`
@@ -44,16 +69,10 @@ struct SharedBytes {
 // contain no copy of it. `field` is the number of a field of type bytes that `wire` does not have.
 template <class Wire>
 grpc::ByteBuffer ToBytes(const Wire& wire, int field, SharedBytes shared) {
-  using google::protobuf::internal::WireFormatLite;
-  using google::protobuf::io::CodedOutputStream;
   if (shared.bytes.empty()) return ToBytes(wire);
   std::vector<grpc::Slice> slices;
   ToBytes(wire).Dump(&slices).IgnoreError();  // fails only for compressed bytes
-  std::array<uint8_t, 10> head;               // two numbers of 32 bits
-  uint8_t* end = CodedOutputStream::WriteTagToArray(
-      WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED), head.data());
-  end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(shared.bytes.size()), end);
-  slices.emplace_back(head.data(), static_cast<size_t>(end - head.data()));
+  slices.emplace_back(HeadOfField(field, shared.bytes.size()));
   using Owner = std::shared_ptr<const void>;
   auto* owner = new Owner(std::move(shared.owner));
   slices.emplace_back(

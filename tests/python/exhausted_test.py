@@ -194,9 +194,9 @@ class Exhausted(unittest.TestCase):
             import subprocess, time
             dispatcher = service.DispatchServer()
             worker = subprocess.Popen(
-                [os.environ["PENSTOCK_COMMAND"], "worker", "--dispatcher-address", dispatcher._address],
+                [os.environ["PENSTOCK_COMMAND"], "worker", "--permits=4", "--dispatcher-address", dispatcher._address],
                 stdout=subprocess.PIPE, text=True, env={**os.environ, "GLIBC_TUNABLES": "glibc.pthread.stack_cache_size=0"})
-            def read():
+            def read():  # in four partitions: glibc keeps the stack of the thread that ended last
                 return sorted(int(x) for x in ps.Dataset.range(5).distribute("distributed_epoch", dispatcher.target))
             try:
                 assert "ready" in worker.stdout.readline()
@@ -214,7 +214,7 @@ class Exhausted(unittest.TestCase):
                     read()
                     raise SystemExit("there was a thread")
                 except errors.ResourceExhaustedError as error:
-                    assert "thread" in str(error) and "partition 1" in str(error), error
+                    assert "thread" in str(error) and re.search("partition [1-4]", str(error)), error
                 resource.prlimit(worker.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
                 assert read() == [0, 1, 2, 3, 4]
             finally:

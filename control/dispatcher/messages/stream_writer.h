@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "control/protocol/client_messages.h"
@@ -17,6 +19,10 @@ class StreamWriter {
   virtual ~StreamWriter() = default;
   // `sequence`: the number of the journal's last record on which the message depends.
   virtual void Send(Down message, uint64_t sequence) = 0;
+  // Sends them one after the other. A writer may join them.
+  virtual void SendAll(std::vector<Down> messages, uint64_t sequence) {
+    for (Down& message : messages) Send(std::move(message), sequence);
+  }
   // Ends the stream with `status`, after all messages passed to Send() before.
   virtual void Finish(const absl::Status& status) = 0;
 };

@@ -4,13 +4,18 @@
 
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/port_bounds.h"
 #include "control/dispatcher/server/stream_rights.h"
@@ -38,7 +43,11 @@ class ServerStreamWriter final : public StreamWriter<Down> {
   explicit ServerStreamWriter(Stream* stream) : stream_(stream) {}
   void Send(Down message, uint64_t sequence) override {
     MutexLock lock(mu_);
-    if (stream_ != nullptr) stream_->Send(message, sequence);
+    if (stream_ != nullptr) stream_->Send({&message, 1}, sequence);
+  }
+  void SendAll(std::vector<Down> messages, uint64_t sequence) override {
+    MutexLock lock(mu_);
+    if (stream_ != nullptr) stream_->Send(messages, sequence);
   }
   void Finish(const absl::Status& status) override {
     MutexLock lock(mu_);
@@ -77,21 +86,26 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
     }
   }
 
-  void Send(const Down& message, uint64_t sequence) {
-    WireDown wire;
-    ToWire(message, &wire);
-    wire.set_sequence(sequence);
-    grpc::ByteBuffer bytes = ToBytes(wire);
-    const size_t size = bytes.Length();
+  void Send(absl::Span<const Down> messages, uint64_t sequence) {
+    std::vector<std::string> encoded;
+    size_t size = 0;
+    for (const Down& message : messages) {
+      WireDown wire;
+      ToWire(message, &wire);
+      wire.set_sequence(sequence);
+      size += encoded.emplace_back(wire.SerializeAsString()).size();
+    }
     MutexLock lock(mu_);
     if (finish_.has_value()) return;
-    if (!IsRefusal(message) && !std::exchange(served_, true)) bounds_->OnServed(context_->peer());
-    if (!out_.empty() && unread_bytes_ + size > bounds_->limits().unread_bytes) {
+    if (!IsRefusal(messages.front()) && !std::exchange(served_, true))
+      bounds_->OnServed(context_->peer());
+    if (written_bytes_ > 0 &&
+        written_bytes_ + waiting_bytes_ + size > bounds_->limits().unread_bytes) {
       return BreakOff();
     }
-    out_.push_back({std::move(bytes), size});
-    unread_bytes_ += size;
-    if (out_.size() == 1) WriteFirst();
+    waiting_bytes_ += size;
+    std::move(encoded.begin(), encoded.end(), std::back_inserter(waiting_));
+    if (written_bytes_ == 0) WriteNext();
   }
 
   // Ends the stream once all messages passed to Send() have been written.
@@ -99,7 +113,7 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
     MutexLock lock(mu_);
     if (finish_.has_value()) return;
     finish_ = status;
-    if (out_.empty()) this->Finish(ToGrpc(*finish_));
+    if (written_bytes_ == 0) this->Finish(ToGrpc(*finish_));
   }
 
   void OnReadDone(bool ok) override {
@@ -113,7 +127,7 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
     }
     if (message->has_value() && !IsRefused()) {
       using Hello = std::variant_alternative_t<0, Up>;
-      if (std::holds_alternative<Hello>(**message)) bounds_->Identified(*this);
+      if (const auto* hello = std::get_if<Hello>(&**message)) OnHello(hello->version);
       core_->OnMessage(peer_, **std::move(message));
     }
     this->StartRead(&in_);
@@ -121,11 +135,10 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
 
   void OnWriteDone(bool ok) override {
     MutexLock lock(mu_);
-    unread_bytes_ -= out_.front().size;
-    out_.pop_front();
-    if (!ok) out_.clear();  // the stream is broken; the read fails too
-    if (!out_.empty()) {
-      WriteFirst();
+    written_bytes_ = 0;
+    if (!ok) waiting_.clear();  // the stream is broken; the read fails too
+    if (!waiting_.empty()) {
+      WriteNext();
     } else if (finish_.has_value()) {
       this->Finish(ToGrpc(*finish_));
     }
@@ -142,7 +155,7 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
   void Refuse(const absl::Status& why) override {
     MutexLock lock(mu_);
     refused_ = true;
-    if (!out_.empty()) return context_->TryCancel();
+    if (written_bytes_ > 0) return context_->TryCancel();
     if (finish_.has_value()) return;
     finish_ = why;
     this->Finish(ToGrpc(why));
@@ -150,14 +163,17 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
   void Cancel() override { context_->TryCancel(); }
   absl::Time UnreadSince() const override {
     MutexLock lock(mu_);
-    return out_.empty() ? absl::InfiniteFuture() : writing_since_;
+    return written_bytes_ == 0 ? absl::InfiniteFuture() : writing_since_;
   }
 
  private:
-  struct Message {
-    grpc::ByteBuffer bytes;
-    size_t size;
-  };
+  static constexpr size_t kJoinedBytes = 64 << 10;  // of the messages after the first
+
+  void OnHello(const VersionRange& version) {
+    bounds_->Identified(*this);
+    MutexLock lock(mu_);
+    reads_joined_ = version.max >= kFirstWithJoinedMessages;
+  }
 
   // Messages that arrive after the refusal are dropped: the peer may have lost its rights.
   bool IsRefused() const {
@@ -165,9 +181,24 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
     return refused_;
   }
 
-  void WriteFirst() REQUIRES(mu_) {
+  // A message costs gRPC and the kernel far more than its bytes do, so those that wait are joined.
+  void WriteNext() REQUIRES(mu_) {
+    std::string bytes = Pop();
+    size_t joined = 0;
+    while (reads_joined_ && !waiting_.empty() &&
+           (joined += waiting_.front().size()) <= kJoinedBytes) {
+      AppendField(WireDown::kMoreFieldNumber, Pop(), &bytes);
+    }
+    written_bytes_ = bytes.size();
     writing_since_ = BootTime();
-    this->StartWrite(&out_.front().bytes);
+    out_ = ToBytes(std::move(bytes));
+    this->StartWrite(&out_);
+  }
+  std::string Pop() REQUIRES(mu_) {
+    std::string first = std::move(waiting_.front());
+    waiting_.pop_front();
+    waiting_bytes_ -= first.size();
+    return first;
   }
 
   // For a peer that does not read. It opens another stream and is sent the current state again.
@@ -188,9 +219,12 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
   WireUp wire_;  // in_, parsed
 
   mutable Mutex mu_;
-  std::deque<Message> out_ GUARDED_BY(mu_);  // the first is being written
-  size_t unread_bytes_ GUARDED_BY(mu_) = 0;  // of out_
-  bool served_ GUARDED_BY(mu_) = false;      // the hello was accepted
+  grpc::ByteBuffer out_ GUARDED_BY(mu_);      // being written
+  size_t written_bytes_ GUARDED_BY(mu_) = 0;  // of out_; 0: nothing is being written
+  std::deque<std::string> waiting_ GUARDED_BY(mu_);
+  size_t waiting_bytes_ GUARDED_BY(mu_) = 0;  // of waiting_
+  bool reads_joined_ GUARDED_BY(mu_) = false;
+  bool served_ GUARDED_BY(mu_) = false;  // the hello was accepted
   absl::Time writing_since_ GUARDED_BY(mu_);
   std::optional<absl::Status> finish_ GUARDED_BY(mu_);
   bool refused_ GUARDED_BY(mu_) = false;
