@@ -165,7 +165,7 @@ std::vector<SessionKey> Liveness::ExpiredClients(absl::Time now) const {
 
 std::vector<WorkerId> Liveness::ExpiredWorkers(absl::Time now) const {
   MutexLock lock(mu_);
-  const absl::Duration timeout = shared_.options.worker_timeout;
+  const absl::Duration timeout = WorkerTimes().timeout;
   // Workers that fall silent together expire at different times, since their last heartbeats came
   // at different times. Heartbeats are a quarter of the timeout apart at most, so these workers
   // have missed one at least.
@@ -185,8 +185,12 @@ bool Liveness::IsSpared(WorkerId worker, absl::Time now) const {
   MutexLock lock(mu_);
   const auto peer = shared_.workers.find(worker);
   return (peer != shared_.workers.end() && peer->second->arriving > 0) ||
-         (workers_to_come_.contains(worker) &&
-          now - to_come_since_ < shared_.options.worker_timeout);
+         (workers_to_come_.contains(worker) && now - to_come_since_ < WorkerTimes().timeout);
+}
+
+HeartbeatTimes Liveness::WorkerTimes() const {
+  return HeartbeatTimesOf(shared_.state.workers.size(),
+                          {shared_.options.heartbeat_interval, shared_.options.worker_timeout});
 }
 
 }  // namespace penstock::control

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/dispatcher/shared_state.h"
+#include "control/policy/heartbeats.h"
 #include "control/policy/leases.h"
 #include "control/sync/mutex.h"
 
@@ -64,6 +65,10 @@ class Liveness {
   // core's lock is held.
   bool IsSpared(const SessionKey& key, absl::Time now) const;
   bool IsSpared(WorkerId worker, absl::Time now) const;
+  // Returns the times of heartbeats and silence that apply to workers now. All registered workers
+  // count: after a restart, those that are back first leave the dispatcher time for the others.
+  // REQUIRES: the core's lock is held.
+  HeartbeatTimes WorkerTimes() const;
 
  private:
   absl::Duration Stall() const;

@@ -82,18 +82,9 @@ WorkerHeartbeatAnswer WorkerManager::OnHeartbeat(WorkerPeer& peer, WorkerHeartbe
   scaling_.OnWorkerHeartbeat(state_, peer.worker, heartbeat, now);
   peer.work = std::move(heartbeat.work);
   liveness_.Heard(peer.worker);
+  const absl::Duration interval = liveness_.WorkerTimes().interval;
   return {heartbeat.counter, absl::Seconds(state_.placed.count()) / kBookmarksPerSecond,
-          HeartbeatInterval()};
-}
-
-absl::Duration WorkerManager::HeartbeatInterval() const {
-  // Workers without a stream count too: those that are back first after a restart should leave the
-  // dispatcher time for the others.
-  const absl::Duration of_many =
-      absl::Seconds(static_cast<int64_t>(state_.workers.size())) / kHeartbeatsPerSecond;
-  // A worker from which two heartbeats do not arrive still lives.
-  const absl::Duration interval = std::min(of_many, options_.worker_timeout / 4);
-  return interval > options_.heartbeat_interval ? interval : absl::ZeroDuration();
+          interval > options_.heartbeat_interval ? interval : absl::ZeroDuration()};
 }
 
 void WorkerManager::OnMessage(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer,
@@ -431,7 +422,7 @@ void WorkerManager::Expire(Transaction& txn, absl::Time now) {
       const absl::Duration silent = absl::Trunc(liveness_.SilenceOf(worker, now), absl::Seconds(1));
       Lose(txn, worker,
            absl::StrCat("silent for ",
-                        absl::FormatDuration(std::max(silent, options_.worker_timeout))));
+                        absl::FormatDuration(std::max(silent, liveness_.WorkerTimes().timeout))));
     }
   }
 }

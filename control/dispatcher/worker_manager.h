@@ -19,9 +19,6 @@ namespace penstock::control {
 // How many bookmarks all partitions together should send in a second. Each costs the dispatcher a
 // record in its journal.
 inline constexpr int64_t kBookmarksPerSecond = 5000;
-// How many heartbeats all workers together should send in a second. Each costs the dispatcher 0.1
-// to 0.15 ms over gRPC.
-inline constexpr int64_t kHeartbeatsPerSecond = 2500;
 
 class WorkerManager {
  public:
@@ -60,8 +57,6 @@ class WorkerManager {
   void Estimate(Transaction& txn, absl::Time now);
 
  private:
-  // As in WorkerHeartbeatAnswer.
-  absl::Duration HeartbeatInterval() const;
   void Handle(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerUp& message);
   void OnHello(Transaction& txn, const std::shared_ptr<WorkerPeer>& peer, const WorkerHello& hello);
   // Returns the worker's place in the list of workers.

@@ -148,10 +148,30 @@ TEST_F(HeartbeatsTest, OfManyWorkersComeLessOften) {
   EXPECT_EQ(interval(), absl::Seconds(2));
   for (size_t i = 1; i < kHeartbeatsPerSecond; ++i) core_->OnClosed(workers[i]);
   EXPECT_EQ(interval(), absl::Seconds(2)) << "they may come back at any time";
-  join_until(5 * kHeartbeatsPerSecond);
-  EXPECT_EQ(interval(), kWorkerTimeout / 4) << "a worker must not seem dead";
   for (size_t i = kHeartbeatsPerSecond; i < workers.size(); ++i) core_->OnClosed(workers[i]);
   core_->OnClosed(workers[0]);
+}
+
+TEST(HeartbeatTimes, AreThoseOfTheSettingsInASmallFleet) {
+  for (const HeartbeatTimes& configured : {HeartbeatTimes{kHeartbeatInterval, kWorkerTimeout},
+                                           HeartbeatTimes{absl::Seconds(1), absl::Seconds(3)}}) {
+    EXPECT_EQ(HeartbeatTimesOf(0, configured), configured);
+    EXPECT_EQ(HeartbeatTimesOf(kHeartbeatsPerSecond, configured), configured);
+  }
+}
+
+TEST(HeartbeatTimes, GrowWithTheFleet) {
+  const HeartbeatTimes configured = {kHeartbeatInterval, kWorkerTimeout};
+  const auto of = [&](double seconds) {
+    return HeartbeatTimesOf(static_cast<size_t>(seconds * kHeartbeatsPerSecond), configured);
+  };
+  EXPECT_EQ(of(2), (HeartbeatTimes{absl::Seconds(2), kWorkerTimeout}));
+  EXPECT_EQ(of(4), (HeartbeatTimes{absl::Seconds(4), absl::Seconds(16)}));
+}
+
+TEST(HeartbeatTimes, StayBelowTheTimeoutOfAFleetThatBecomesSmall) {
+  const HeartbeatTimes times = HeartbeatTimesOf(1'000'000, {kHeartbeatInterval, kWorkerTimeout});
+  EXPECT_EQ(times, (HeartbeatTimes{kWorkerTimeout / 2, 2 * kWorkerTimeout}));
 }
 
 TEST_F(HeartbeatsTest, AreAnsweredUnlessASweepTakesTheLease) {
