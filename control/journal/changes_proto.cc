@@ -123,7 +123,7 @@ void WriteChange(const Change& from, const State& state, wire::Change* to) {
   if (const auto* created = std::get_if<JobCreated>(&from)) {
     WriteJob(created->job, state, to->mutable_job_created());
   } else {
-    Encoder().Put(from, to);
+    Encoder(state.format).Put(from, to);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "control/journal/records_proto.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "control/state/format.h"
@@ -16,8 +17,9 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-// The tag of the only field of a ReceivedSetsByPartition.
+// The tags of the fields of a ReceivedSetsByPartition.
 constexpr uint32_t kTagOfSet = 0x0A;
+constexpr uint32_t kTagOfPartitions = 0x12;
 
 constexpr char kStartNewer[] =
     "start the newer release that wrote it: after `penstock upgrade finalise`, earlier releases "
@@ -56,49 +58,99 @@ absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descript
   return CheckKnown(stream, type);
 }
 
-void AppendTo(std::string& bytes, const protocol::ReceivedSets& sets) {
-  google::protobuf::io::StringOutputStream to_bytes(&bytes);
-  google::protobuf::io::CodedOutputStream to(&to_bytes);
-  wire::IndexSet message;
-  uint64_t next = 1;
-  for (const auto& [partition, set] : sets) {
-    for (; next <= partition.value(); ++next) {
-      message.Clear();
-      if (next == partition.value()) Encoder().Put(set, &message);
-      to.WriteTag(kTagOfSet);
-      to.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
-      message.SerializeToCodedStream(&to);
-    }
+namespace {
+
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
+
+// Writes the partitions of the sets.
+void WritePartitions(const protocol::ReceivedSets& sets, CodedOutputStream& to) {
+  size_t size = 0;
+  for (const auto& [partition, set] : sets)
+    size += CodedOutputStream::VarintSize64(partition.value());
+  to.WriteTag(kTagOfPartitions);
+  to.WriteVarint32(static_cast<uint32_t>(size));
+  for (const auto& [partition, set] : sets) to.WriteVarint64(partition.value());
+}
+
+void WriteEmptySets(uint64_t count, CodedOutputStream& to) {
+  for (; count > 0; --count) {
+    to.WriteTag(kTagOfSet);
+    to.WriteVarint32(0);
   }
 }
 
+// Reads partitions up to the limit of `from`.
+bool ReadPartitions(CodedInputStream& from, std::vector<PartitionId>& partitions) {
+  while (from.BytesUntilLimit() > 0) {
+    uint64_t partition = 0;
+    if (!from.ReadVarint64(&partition)) return false;
+    if (partition <= (partitions.empty() ? 0 : partitions.back().value())) return false;
+    partitions.emplace_back(partition);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string BytesOf(const protocol::ReceivedSets& sets, uint32_t format) {
+  std::string bytes;
+  if (sets.empty()) return bytes;
+  google::protobuf::io::StringOutputStream to_bytes(&bytes);
+  CodedOutputStream to(&to_bytes);
+  const bool sparse = format >= kSparseSetsFormat;
+  if (sparse) WritePartitions(sets, to);
+  wire::IndexSet message;
+  uint64_t next = 1;
+  for (const auto& [partition, set] : sets) {
+    if (!sparse) WriteEmptySets(partition.value() - next, to);
+    message.Clear();
+    Encoder().Put(set, &message);
+    to.WriteTag(kTagOfSet);
+    to.WriteVarint32(static_cast<uint32_t>(message.ByteSizeLong()));
+    message.SerializeToCodedStream(&to);
+    next = partition.value() + 1;
+  }
+  to.Trim();
+  return bytes;
+}
+
 absl::Status ReadFrom(const std::string& bytes, protocol::ReceivedSets& sets) {
-  google::protobuf::io::CodedInputStream from(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                              static_cast<int>(bytes.size()));
+  const auto unreadable = [] {
+    return absl::InvalidArgumentError("the sets of a reader cannot be read");
+  };
+  CodedInputStream from(reinterpret_cast<const uint8_t*>(bytes.data()),
+                        static_cast<int>(bytes.size()));
   wire::IndexSet message;
   std::string its;
-  uint64_t partition = 0;
+  std::vector<PartitionId> partitions;
+  size_t read = 0;  // sets
   while (const uint32_t tag = from.ReadTag()) {
-    if (tag != kTagOfSet) {
+    if (tag != kTagOfSet && tag != kTagOfPartitions) {
       const int number = WireFormatLite::GetTagFieldNumber(tag);
       return absl::FailedPreconditionError(absl::StrCat("this release does not know field ", number,
                                                         " of ReceivedSetsByPartition; ",
                                                         kStartNewer));
     }
-    ++partition;
     uint32_t size = 0;
-    if (!from.ReadVarint32(&size) || size > bytes.size() ||
-        !from.ReadString(&its, static_cast<int>(size)))
-      return absl::InvalidArgumentError("the sets of a reader cannot be read");
+    if (!from.ReadVarint32(&size) || size > bytes.size()) return unreadable();
+    if (tag == kTagOfPartitions) {
+      const auto outside = from.PushLimit(static_cast<int>(size));
+      if (read > 0 || !ReadPartitions(from, partitions)) return unreadable();
+      from.PopLimit(outside);
+      continue;
+    }
+    ++read;
+    if (!from.ReadString(&its, static_cast<int>(size))) return unreadable();
+    if (!partitions.empty() && read > partitions.size()) return unreadable();
     if (size == 0) continue;
     RETURN_IF_ERROR(CheckKnown(its, *wire::IndexSet::descriptor()));
-    if (!message.ParseFromString(its))
-      return absl::InvalidArgumentError("the sets of a reader cannot be read");
+    if (!message.ParseFromString(its)) return unreadable();
     ASSIGN_OR_RETURN(const IndexSet set, Decode<IndexSet>(message));
-    sets.Add(PartitionId(partition), set);
+    sets.Add(partitions.empty() ? PartitionId(read) : partitions[read - 1], set);
   }
-  if (!from.ConsumedEntireMessage())
-    return absl::InvalidArgumentError("the sets of a reader cannot be read");
+  if (!from.ConsumedEntireMessage() || (!partitions.empty() && read != partitions.size()))
+    return unreadable();
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 // (control/proto/fields.h). Shared by changes_proto.cc and state_proto.cc. Includes Protobuf.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,10 +19,10 @@ namespace penstock::control {
 // message nested in it, has a field that this release does not know. Reserved numbers belong to
 // older releases and are ignored.
 absl::Status CheckKnown(std::string_view bytes, const google::protobuf::Descriptor& type);
-// Converts sets to the bytes of a wire::ReceivedSetsByPartition, which also has the empty sets
-// before the last one that is not empty, and back. ReadFrom: InvalidArgument if the bytes are not
-// such a message; FailedPrecondition if they have a field that this release does not know.
-void AppendTo(std::string& bytes, const protocol::ReceivedSets& sets);
+// Converts sets to the bytes of a wire::ReceivedSetsByPartition in a journal of this format, and
+// back. ReadFrom: InvalidArgument if the bytes are not such a message; FailedPrecondition if they
+// have a field that this release does not know.
+std::string BytesOf(const protocol::ReceivedSets& sets, uint32_t format);
 absl::Status ReadFrom(const std::string& bytes, protocol::ReceivedSets& sets);
 // FailedPrecondition if this release does not know the journal's format (control/state/format.h).
 absl::Status CheckFormat(uint32_t format);
@@ -39,7 +40,7 @@ WIRE_PAIR(BegunLife, wire::BegunLife) {
 }
 WIRE_PAIR(protocol::ReceivedSets, std::string) {
   if constexpr (Coder::kEncodes) {
-    AppendTo(message, value);
+    message = BytesOf(value, coder.format());
   } else if (absl::Status status = ReadFrom(message, value); !status.ok()) {
     coder.Fail(std::move(status));
   }

@@ -37,6 +37,7 @@ void SnapshotTaker::BeginSnapshot(const State& state, uint64_t sequence) {
   due_.swap(changed_);
   taken_ = {.sequence = sequence,
             .changes = {.whole = next_is_whole_, .joined = state.format < kPiecesFormat}};
+  format_ = state.format;
   begun_again_ = 0;
 }
 
@@ -46,12 +47,14 @@ void SnapshotTaker::BeginAgain(const State& state, uint64_t sequence) {
   changed_.clear();
   taken_.sequence = sequence;
   taken_.changes.joined = state.format < kPiecesFormat;
+  format_ = state.format;
   begins_again_ = false;
   ++begun_again_;
 }
 
 size_t SnapshotTaker::Encode(const State& state, std::set<PieceKey>::const_iterator piece) {
-  absl::StatusOr<std::optional<std::string>> bytes = EncodePiece(state, *piece, most_piece_bytes_);
+  absl::StatusOr<std::optional<std::string>> bytes =
+      EncodePiece(state, *piece, format_, most_piece_bytes_);
   refused_.Update(bytes.status());
   size_t size = 0;
   if (bytes.ok() && !bytes->has_value() && taken_.changes.whole) {

@@ -71,6 +71,7 @@ class SnapshotTaker {
   std::set<PieceKey> due_;      // not encoded yet, and unchanged since the snapshot began
   std::set<PieceKey> encoded_;  // whose pieces are in taken_; those also in due_ are out of date
   Taken taken_{};
+  uint32_t format_ = 0;        // of the journal when the snapshot began
   size_t before_changes_ = 0;  // bytes that changes have encoded since the last Continue()
   bool begins_again_ = false;  // the next Continue() begins again
   int begun_again_ = 0;        // how often it has begun again

@@ -52,8 +52,9 @@ void ForEachPiece(const State& state, PieceVisitor visit);
 void ForEachPieceOf(const State& before, const Change& change, PieceVisitor visit);
 
 // Returns nullopt if the state has no such piece. ResourceExhausted, which names the object, if the
-// piece would be larger than `most_bytes`.
+// piece would be larger than `most_bytes`. `format`: of the journal when the snapshot began.
 absl::StatusOr<std::optional<std::string>> EncodePiece(const State& state, const PieceKey& key,
+                                                       uint32_t format,
                                                        size_t most_bytes = kMostSnapshotPieceBytes);
 
 }  // namespace penstock::control

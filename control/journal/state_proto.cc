@@ -257,9 +257,8 @@ void PutPartitions(Encoder& coder, const IterationState& iteration, size_t begin
 
 // Adds the content of the piece `key` to an empty wire::Snapshot. Returns false if the state has no
 // such piece.
-bool PutPiece(const State& state, const PieceKey& key, wire::Snapshot& to) {
+bool PutPiece(const State& state, const PieceKey& key, Encoder& coder, wire::Snapshot& to) {
   using Kind = PieceKey::Kind;
-  Encoder coder;
   const auto part = static_cast<size_t>(key.part);
   const IterationState* iteration = state.FindIteration(IterationId(key.id));
   switch (key.kind) {
@@ -318,10 +317,11 @@ bool PutPiece(const State& state, const PieceKey& key, wire::Snapshot& to) {
 }  // namespace
 
 absl::StatusOr<std::optional<std::string>> EncodePiece(const State& state, const PieceKey& key,
-                                                       size_t most_bytes) {
+                                                       uint32_t format, size_t most_bytes) {
   google::protobuf::Arena arena;  // a reader of many partitions has many small messages
   wire::Snapshot& wire = *google::protobuf::Arena::CreateMessage<wire::Snapshot>(&arena);
-  if (!PutPiece(state, key, wire)) return std::nullopt;
+  Encoder coder(format);
+  if (!PutPiece(state, key, coder, wire)) return std::nullopt;
   const size_t bytes = wire.ByteSizeLong();
   if (bytes <= most_bytes) return wire.SerializeAsString();
   return absl::ResourceExhaustedError(absl::StrCat(
@@ -332,7 +332,7 @@ absl::StatusOr<SnapshotChanges> EncodeSnapshot(const State& state) {
   SnapshotChanges changes{.whole = true, .joined = state.format < kPiecesFormat};
   absl::Status encoded;
   ForEachPiece(state, [&](const PieceKey& key) {
-    absl::StatusOr<std::optional<std::string>> piece = EncodePiece(state, key);
+    absl::StatusOr<std::optional<std::string>> piece = EncodePiece(state, key, state.format);
     encoded.Update(piece.status());
     if (piece.ok()) changes.pieces[ToBytes(key)] = *std::move(piece);
   });

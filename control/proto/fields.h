@@ -62,6 +62,9 @@ decltype(auto) Scalar(const T& value) {
 
 class Encoder {
  public:
+  // `format`: of the journal that is written (control/state/format.h); messages have none.
+  explicit Encoder(uint32_t format = 0) : format_(format) {}
+
   static constexpr bool kEncodes = true;
   template <class T>
   using Value = const T&;
@@ -90,6 +93,11 @@ class Encoder {
 
   template <class... Words>
   void Require(bool, const Words&...) {}
+
+  uint32_t format() const { return format_; }
+
+ private:
+  const uint32_t format_;
 };
 
 class Decoder {

@@ -28,6 +28,10 @@ inline constexpr uint32_t kSharesFormat = 2;
 // (control/journal/joined_pieces.h).
 inline constexpr uint32_t kPiecesFormat = 2;
 
+// Sets of a reader without those that are empty. In an older format, there is one for each
+// partition before the last one that is not empty.
+inline constexpr uint32_t kSparseSetsFormat = 2;
+
 inline constexpr uint32_t kNewestFormat = 2;
 
 // Returns the lowest format that contains the change, with its fields.

@@ -115,32 +115,6 @@ TEST(Changes, AFieldOfANewerReleaseIsRefusedAndNamed) {
   EXPECT_TRUE(DecodeState({in('\x32', "\x08\x01\x40\x01" + in('\x3a', ""))}).ok());
 }
 
-TEST(Changes, TheSetsOfAReaderHaveTheBytesOfTheirMessage) {
-  const p::ReceivedSets sets = {{}, {}, IndexSet::Of(0, 300), {}, IndexSet::Of(7, 8)};
-  wire::ReceivedSetsByPartition message;
-  for (int i = 0; i < 5; ++i) message.add_sets();
-  message.mutable_sets(2)->add_gaps_and_lengths(0);
-  message.mutable_sets(2)->add_gaps_and_lengths(300);
-  message.mutable_sets(4)->add_gaps_and_lengths(7);
-  message.mutable_sets(4)->add_gaps_and_lengths(1);
-  std::string bytes;
-  AppendTo(bytes, sets);
-  EXPECT_EQ(bytes, message.SerializeAsString());
-  p::ReceivedSets read;
-  EXPECT_EQ(ReadFrom(bytes, read), absl::OkStatus());
-  EXPECT_EQ(read, sets);
-  for (size_t size = 1; size < bytes.size(); ++size) {
-    p::ReceivedSets some;
-    const absl::Status status = ReadFrom(bytes.substr(0, size), some);
-    EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status)) << size << ": " << status;
-  }
-  for (const std::string& newer : {bytes + "\xa0\x38\x01", std::string("\x0a\x03\xa0\x38\x01")}) {
-    const absl::Status status = ReadFrom(newer, read);
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-    EXPECT_THAT(status.message(), HasSubstr("does not know field 900"));
-  }
-}
-
 TEST(Changes, ASnapshotEqualsItsState) {
   State state;
   for (const Change& change : OneOfEachChange()) {
