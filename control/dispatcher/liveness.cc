@@ -167,8 +167,8 @@ std::vector<WorkerId> Liveness::ExpiredWorkers(absl::Time now) const {
   MutexLock lock(mu_);
   const absl::Duration timeout = WorkerTimes().timeout;
   // Workers that fall silent together expire at different times, since their last heartbeats came
-  // at different times. Heartbeats are a quarter of the timeout apart at most, so these workers
-  // have missed one at least.
+  // at different times. Heartbeats are a quarter of the timeout apart at most, unless the fleet
+  // has just become small, so these workers have missed one at least.
   const size_t silent = workers_.Expired(now, timeout / 2).size();
   const size_t many = std::max(kManyWorkers, workers_.size() / kPartOfWorkers);
   return workers_.Expired(now, silent > many ? 2 * timeout : timeout);

@@ -59,6 +59,7 @@ class Liveness {
   // than that they died, and nobody could take over their partitions: their leases are twice as
   // long.
   std::vector<SessionKey> ExpiredClients(absl::Time now) const;
+  // REQUIRES: the core's lock is held.
   std::vector<WorkerId> ExpiredWorkers(absl::Time now) const;
   // Return whether a peer whose lease has expired is spared, because a message from it waits to be
   // handled, or because it may not yet have said its first hello since the recovery. REQUIRES: the

@@ -135,8 +135,10 @@ absl::Status ReadFrom(const std::string& bytes, protocol::ReceivedSets& sets) {
     uint32_t size = 0;
     if (!from.ReadVarint32(&size) || size > bytes.size()) return unreadable();
     if (tag == kTagOfPartitions) {
+      const bool is_whole = size > 0 && size <= bytes.size() - from.CurrentPosition();
+      if (!is_whole || read > 0 || !partitions.empty()) return unreadable();
       const auto outside = from.PushLimit(static_cast<int>(size));
-      if (read > 0 || !ReadPartitions(from, partitions)) return unreadable();
+      if (!ReadPartitions(from, partitions)) return unreadable();
       from.PopLimit(outside);
       continue;
     }

@@ -104,6 +104,13 @@ static void CheckPartitions(Decoder& coder, const IterationState& iteration) {
     coder.Require(!partition.end || (*partition.end >= 0 && *partition.end < kMostIndices),
                   ToString(iteration.id), " has a partition with an invalid number of elements");
   }
+  const auto there = [&](const protocol::ReceivedSets::Entry& entry) {
+    return iteration.record.Has(entry.partition);
+  };
+  for (const protocol::ReaderRecord& reader : iteration.record.readers) {
+    coder.Require(absl::c_all_of(reader.committed, there) && absl::c_all_of(reader.final, there),
+                  ToString(iteration.id), " has a reader of partitions that it does not have");
+  }
 }
 
 // Without its partitions and readers, which are in pieces of their own (EncodePiece), if it is

@@ -23,7 +23,7 @@ struct HeartbeatTimes {
 // Returns the times for this many workers. They are `configured`, unless the fleet would send more
 // heartbeats than it should. Then the interval is longer, but at most half the configured timeout:
 // if the fleet becomes small, the configured timeout applies before a worker hears of the shorter
-// interval. A worker from which three heartbeats do not arrive still lives.
+// interval. A worker from which two heartbeats do not arrive still lives.
 inline HeartbeatTimes HeartbeatTimesOf(size_t workers, const HeartbeatTimes& configured) {
   const absl::Duration of_many =
       absl::Seconds(static_cast<int64_t>(workers)) / kHeartbeatsPerSecond;

@@ -52,6 +52,11 @@ const ReaderRecord* ReaderOrNull(const IterationRecord& record, ClientId client)
 struct Fitting {
   const IterationRecord& record;
 
+  bool HasAll(const ReceivedSets& sets) const {
+    return std::ranges::all_of(
+        sets, [&](const ReceivedSets::Entry& entry) { return record.Has(entry.partition); });
+  }
+
   bool operator()(const PartitionOpened& c) const {
     return !record.closed && record.rounds.ends.empty() &&
            c.partition.value() == record.partitions.size() + 1;
@@ -87,7 +92,7 @@ struct Fitting {
     return c.client && !ReaderOrNull(record, c.client);
   }
   bool operator()(const ReaderReplaced& c) const {
-    return ReaderOrNull(record, c.client) != nullptr;
+    return ReaderOrNull(record, c.client) != nullptr && HasAll(c.committed);
   }
   bool operator()(const ReaderCommitted& c) const {
     return record.Has(c.partition) && ReaderOrNull(record, c.client) != nullptr;
@@ -98,7 +103,7 @@ struct Fitting {
   }
   bool operator()(const ReaderEnded& c) const {
     const ReaderRecord* reader = ReaderOrNull(record, c.client);
-    return reader && reader->reads();
+    return reader && reader->reads() && HasAll(c.final);
   }
   bool operator()(const IterationClosed& c) const {
     return !record.closed && c.ends.size() == record.partitions.size() &&

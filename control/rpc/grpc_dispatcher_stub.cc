@@ -53,7 +53,11 @@ grpc::ChannelArguments ChannelSettings(bool has_others) {
   // be asked at once. With one address there is nobody else to ask.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, has_others ? 1'000 : 10'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, has_others ? 2'000 : 5'000);
-  FixWindows([&](const char* name, int value) { arguments.SetInt(name, value); });
+  // By default, only two pings are sent between two messages.
+  if (has_others) arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // As at the dispatcher's port. Without the pings, the window of a stream has this size.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 20);
   // This stub shares no connection with other stubs, so that a broken connection affects only one
   // stub.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

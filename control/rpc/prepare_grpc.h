@@ -2,8 +2,6 @@
 // Only for .cc files of gRPC clients and servers.
 #pragma once
 
-#include <grpc/impl/codegen/grpc_types.h>
-
 namespace penstock::control {
 
 // Works around two faults, one in gRPC and one in Abseil, on which gRPC is built. Call it before a
@@ -19,14 +17,5 @@ namespace penstock::control {
 //   that processes grow with each connection and call. The detection also makes all locks go
 //   through one spinlock.
 void PrepareGrpc();
-
-// Calls `set(name, value)` for the channel arguments that fix the sizes of HTTP/2's windows. By
-// default, gRPC measures which sizes are good, with a ping for most messages that arrive. Without
-// the pings, heartbeats cost a quarter less of the dispatcher's CPU time.
-template <class Set>
-void FixWindows(Set set) {
-  set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 20);
-}
 
 }  // namespace penstock::control

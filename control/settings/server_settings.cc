@@ -60,7 +60,8 @@ std::vector<Setting> SettingsOf(DispatcherConfig& config) {
       {"client-timeout-ms", &config.client_timeout,
        "Milliseconds of silence after which a client is declared dead."},
       {"worker-timeout-ms", &config.worker_timeout,
-       "Milliseconds of silence after which a worker is declared dead."},
+       "Milliseconds of silence after which a worker is declared dead; more if there are more than "
+       "5,000 workers."},
       {"heartbeat-interval-ms", &config.heartbeat_interval,
        "Milliseconds between two heartbeats, announced to workers and clients."},
       {"job-gc-timeout-ms", &config.job_gc_timeout,

@@ -226,8 +226,13 @@ void Agent::Beat() {
     if (connected) {
       Send(control::WorkerHeartbeat{++counter, context_->definitions.Work(), tasks_->Work()});
     }
+    const absl::Time sent = BootTime();
     lock.lock();
-    changed_.WaitFor(lock, interval_, [&]() REQUIRES(mu_) { return stopping_; });
+    while (!stopping_ && BootTime() - sent < interval_) {  // a welcome may shorten it
+      const absl::Duration waited_for = interval_;
+      changed_.WaitFor(lock, waited_for - (BootTime() - sent),
+                       [&]() REQUIRES(mu_) { return stopping_ || interval_ < waited_for; });
+    }
   }
 }
 

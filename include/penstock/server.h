@@ -68,6 +68,7 @@ struct DispatcherConfig {
   absl::Duration leader_lease = absl::Seconds(3);
   EtcdConfig etcd;
   absl::Duration client_timeout = absl::Seconds(60);
+  // Longer for more than 5,000 workers: 20 s for 10,000 of them.
   absl::Duration worker_timeout = absl::Seconds(10);
   absl::Duration heartbeat_interval = absl::Seconds(1);
   // After this long without a reader, a job's ended iterations give up the elements that they still

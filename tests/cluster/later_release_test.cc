@@ -132,8 +132,10 @@ class BookmarksOfALaterRelease : public testing::Test {
     control::wire::WorkerDown down;
     if (message.to_dispatcher && up.ParseFromString(message.bytes) && up.has_bookmark()) {
       newest_ = up.bookmark();
-    } else if (!message.to_dispatcher && down.ParseFromString(message.bytes) && down.has_assign()) {
-      assigned_ = down.assign();
+    } else if (!message.to_dispatcher && down.ParseFromString(message.bytes)) {
+      if (down.has_assign()) assigned_ = down.assign();
+      for (const control::wire::WorkerDown& further : down.more())
+        if (further.has_assign()) assigned_ = further.assign();
     }
   }
   std::optional<control::wire::Bookmark> Newest() {

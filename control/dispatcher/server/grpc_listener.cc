@@ -35,7 +35,9 @@ void SetLimits(const PortLimits& limits, grpc::ServerBuilder& builder) {
                              static_cast<int>(absl::ToInt64Milliseconds(limits.hello_timeout)));
   // Peers that know several addresses ping each second (control/rpc/grpc_dispatcher_stub.cc).
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
-  FixWindows([&](const char* name, int value) { builder.AddChannelArgument(name, value); });
+  // By default, gRPC measures which size of HTTP/2's windows is good, with a ping for most messages
+  // that arrive. Without the pings, heartbeats cost a quarter less CPU time.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
 }

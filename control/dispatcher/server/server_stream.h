@@ -135,8 +135,12 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
 
   void OnWriteDone(bool ok) override {
     MutexLock lock(mu_);
+    out_.Clear();
     written_bytes_ = 0;
-    if (!ok) waiting_.clear();  // the stream is broken; the read fails too
+    if (!ok) {  // the stream is broken; the read fails too
+      waiting_.clear();
+      waiting_bytes_ = 0;
+    }
     if (!waiting_.empty()) {
       WriteNext();
     } else if (finish_.has_value()) {
@@ -167,7 +171,7 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
   }
 
  private:
-  static constexpr size_t kJoinedBytes = 64 << 10;  // of the messages after the first
+  static constexpr size_t kJoinedBytes = 64 << 10;  // of the messages in one, at most
 
   void OnHello(const VersionRange& version) {
     bounds_->Identified(*this);
@@ -184,7 +188,7 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
   // A message costs gRPC and the kernel far more than its bytes do, so those that wait are joined.
   void WriteNext() REQUIRES(mu_) {
     std::string bytes = Pop();
-    size_t joined = 0;
+    size_t joined = bytes.size();
     while (reads_joined_ && !waiting_.empty() &&
            (joined += waiting_.front().size()) <= kJoinedBytes) {
       AppendField(WireDown::kMoreFieldNumber, Pop(), &bytes);

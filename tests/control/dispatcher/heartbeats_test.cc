@@ -152,6 +152,25 @@ TEST_F(HeartbeatsTest, OfManyWorkersComeLessOften) {
   core_->OnClosed(workers[0]);
 }
 
+TEST_F(HeartbeatsTest, OfManyWorkersMayBeMissingForLonger) {
+  const auto inbox = std::make_shared<Inbox<WorkerStreamWriter, WorkerDown>>();
+  std::vector<std::shared_ptr<WorkerPeer>> workers;
+  for (uint64_t id = 1; id <= 4 * kHeartbeatsPerSecond; ++id) {
+    workers.push_back(core_->OpenWorker(inbox));
+    core_->OnMessage(workers.back(),
+                     WorkerHello{.worker = WorkerId(id), .address = "worker:1", .permits = 1});
+  }
+  // All but the first send a heartbeat each 4 s.
+  for (int sweep = 1; sweep <= 17; ++sweep) {
+    milliseconds_ += 1000;
+    for (size_t i = 1; sweep % 4 == 0 && i < workers.size(); ++i)
+      core_->OnMessage(workers[i], WorkerHeartbeat{.counter = 1});
+    core_->Sweep();
+    EXPECT_EQ(core_->NumWorkers(), workers.size() - (sweep < 16 ? 0 : 1)) << sweep << " s";
+  }
+  for (const auto& worker : workers) core_->OnClosed(worker);
+}
+
 TEST(HeartbeatTimes, AreThoseOfTheSettingsInASmallFleet) {
   for (const HeartbeatTimes& configured : {HeartbeatTimes{kHeartbeatInterval, kWorkerTimeout},
                                            HeartbeatTimes{absl::Seconds(1), absl::Seconds(3)}}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes that are written are read again: each change, and the state they make.
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "control/journal/changes_proto.h"
 #include "control/journal/records_proto.h"
 #include "gmock/gmock.h"
@@ -176,21 +177,56 @@ TEST(Changes, AFinishedIterationTakesFewBytesOfASnapshot) {
   EXPECT_LT(SnapshotBytes(*EncodeState(state)) - before, 100u);
 }
 
-TEST(Changes, TheSetsOfAReaderAreWrittenByPosition) {
+// A state with one reader and this many partitions.
+static State WithOneReader(uint64_t partitions, uint32_t format) {
   State state;
+  if (format > state.format) state.Apply(FormatFinalised{format});
   auto dataset = std::make_shared<const DatasetRecord>(DatasetRecord{"1000", "definition", {}});
   state.Apply(DatasetRegistered{dataset});
   state.Apply(JobCreated{{.id = JobId(1), .name = "job", .dataset = dataset}});
   const IterationId it(1);
   state.Apply(IterationCreated{it, JobId(1), 0});
+  for (uint64_t i = 1; i <= partitions; ++i)
+    state.Apply(IterationAltered{it, p::PartitionOpened{PartitionId(i)}});
   state.Apply(IterationAltered{it, p::ReaderJoined{ClientId(5), Incarnation(1)}});
-  const p::ReaderEnded ended{ClientId(5), {{}, {}, IndexSet::Of(4, 6), {}}};
-  const std::string record = *EncodeChanges({IterationAltered{it, ended}}, state);
-  // An empty set for each partition before the last one of which the reader has elements.
-  const std::string empty("\x0a\x00", 2);
-  EXPECT_THAT(record, HasSubstr("\x12\x0a" + empty + empty + "\x0a\x04\x0a\x02\x04\x02"));
-  ASSERT_TRUE(ApplyRecord(record, state).ok());
-  EXPECT_EQ(state.iterations.at(it).record.readers[0].final, ended.final);
+  return state;
+}
+
+TEST(Changes, TheSetsOfAReaderAreWrittenInTheFormatOfTheJournal) {
+  const Change ended = IterationAltered{
+      IterationId(1), p::ReaderEnded{ClientId(5), {{}, {}, IndexSet::Of(4, 6), {}}}};
+  const std::string empty("\x0a\x00", 2), set = "\x0a\x04\x0a\x02\x04\x02";
+  for (const auto& [format, bytes] : {std::pair(1, "\x12\x0a" + empty + empty + set),
+                                      std::pair(2, "\x12\x09\x12\x01\x03" + set)}) {
+    State state = WithOneReader(4, static_cast<uint32_t>(format));
+    const std::string record = *EncodeChanges({ended}, state);
+    EXPECT_THAT(record, HasSubstr(bytes));
+    ASSERT_TRUE(ApplyRecord(record, state).ok());
+    const State read = *DecodeState(*EncodeState(state));
+    for (const State& its : {state, read})
+      EXPECT_EQ(Of(its.iterations.at(IterationId(1)).record.readers[0].final, PartitionId(3)),
+                IndexSet::Of(4, 6));
+  }
+}
+
+TEST(Changes, SetsOfPartitionsThatAreNotThereDoNotFit) {
+  State state = WithOneReader(1, 2);
+  const auto ended = [&](uint64_t partition) {
+    p::ReaderEnded change{ClientId(5)};
+    change.final.Add(PartitionId(partition), IndexSet::Of(4, 6));
+    return *EncodeChanges({IterationAltered{IterationId(1), change}}, state);
+  };
+  EXPECT_FALSE(ApplyRecord(ended(2), state).ok());
+  EXPECT_FALSE(ApplyRecord(ended(uint64_t{1} << 60), state).ok());
+  ASSERT_TRUE(ApplyRecord(ended(1), state).ok());
+  const std::string set = "\x0a\x04\x0a\x02\x04\x02";
+  std::vector<std::string> pieces = *EncodeState(state);
+  int replaced = 0;
+  for (std::string& piece : pieces)
+    replaced += absl::StrReplaceAll({{"\x12\x01\x01" + set, "\x12\x01\x7f" + set}}, &piece);
+  ASSERT_EQ(replaced, 1);
+  EXPECT_THAT(std::string(DecodeState(pieces).status().message()),
+              HasSubstr("has a reader of partitions that it does not have"));
 }
 
 // A job goes on with the definition it was made for.

@@ -28,9 +28,9 @@ class Sender {
     context_.TryCancel();
     stream_->Finish();
   }
-  void Send(const WorkerHello& hello) {
+  void Send(const WorkerUp& message) {
     wire::WorkerUp up;
-    ToWire(WorkerUp(hello), &up);
+    ToWire(message, &up);
     EXPECT_TRUE(stream_->Write(up));
   }
   wire::WorkerDown Next() {
@@ -90,6 +90,22 @@ TEST_F(JoinedMessagesTest, AreAFewTensOfKilobytesLong) {
   EXPECT_EQ(received, kPartitions + 1);
   EXPECT_GT(messages, 1);
   EXPECT_LT(messages, 20);
+}
+
+TEST_F(JoinedMessagesTest, ThatWaitedKeepTheirOrder) {
+  constexpr uint64_t kHeartbeats = 5000;
+  Sender sender(*stub_);
+  sender.Send(Hello(0));
+  for (uint64_t counter = 1; counter <= kHeartbeats; ++counter)
+    sender.Send(WorkerHeartbeat{.counter = counter});
+  EXPECT_TRUE(sender.Next().has_welcome());
+  uint64_t last = 0;
+  while (last < kHeartbeats && !HasFailure()) {
+    const wire::WorkerDown down = sender.Next();
+    EXPECT_EQ(down.heartbeat().counter(), ++last);
+    for (const wire::WorkerDown& further : down.more())
+      EXPECT_EQ(further.heartbeat().counter(), ++last);
+  }
 }
 
 TEST_F(JoinedMessagesTest, ComeOneByOneToAPeerOfAnEarlierVersion) {
