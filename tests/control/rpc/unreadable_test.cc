@@ -109,6 +109,31 @@ TEST(Unreadable, MessagesOfALaterReleaseAreSkipped) {
             absl::FailedPreconditionError("known"));
 }
 
+TEST(Unreadable, OneOfJoinedMessagesEndsTheStreamAfterThoseBefore) {
+  wire::WorkerDown down;
+  down.mutable_heartbeat()->set_counter(1);
+  down.add_more()->mutable_heartbeat()->set_counter(2);
+  down.add_more()->mutable_splits()->mutable_run()->set_first_ordinal(-1);
+  down.add_more()->mutable_heartbeat()->set_counter(3);
+  Service service({down.SerializeAsString()});
+  Worker worker(service.stub());
+  EXPECT_EQ(worker.Next<WorkerHeartbeatAnswer>().counter, 1u);
+  EXPECT_EQ(worker.Next<WorkerHeartbeatAnswer>().counter, 2u);
+  EXPECT_THAT(std::string(worker.WaitClosed().message()),
+              HasSubstr("cannot be read: a run of splits has a negative number"));
+}
+
+TEST(Unreadable, OneOfALaterReleaseIsSkippedAmongJoinedMessages) {
+  wire::ClientDown down;
+  down.mutable_heartbeat()->set_counter(1);
+  down.add_more();
+  down.add_more()->mutable_heartbeat()->set_counter(2);
+  Service service({down.SerializeAsString()});
+  Client client(service.stub());
+  EXPECT_EQ(client.Next<ClientHeartbeatAnswer>().counter, 1u);
+  EXPECT_EQ(client.Next<ClientHeartbeatAnswer>().counter, 2u);
+}
+
 TEST(FromGrpc, TellsAQuotaOfGrpcFromARefusal) {
   const auto code = grpc::StatusCode::RESOURCE_EXHAUSTED;
   EXPECT_TRUE(
