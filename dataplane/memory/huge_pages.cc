@@ -28,6 +28,9 @@ constexpr std::chrono::seconds kPause(10);
 // for libraries such as gRPC, which end the process if they get no memory.
 constexpr int64_t kLeft = 16 << 20;  // bytes
 
+// MapAligned() looks for a free address range this many times, because another thread may take it.
+constexpr int kAttempts = 16;
+
 size_t BytesToNext(const void* address) {
   return -reinterpret_cast<uintptr_t>(address) % kHugePageBytes;
 }
@@ -35,24 +38,29 @@ size_t BytesToNext(const void* address) {
 }  // namespace
 
 void* MapAligned(size_t bytes, int protection, int flags, int fd) {
-  void* where = nullptr;
-  if (bytes >= kHugePageBytes) {
-    if (std::cmp_greater(bytes, UnusedAddressSpace() - kLeft)) {
-      errno = ENOMEM;
-      return MAP_FAILED;
-    }
-    const size_t room = AlignUp(bytes, kPageBytes) + kHugePageBytes;
+  if (bytes < kHugePageBytes) return ::mmap(nullptr, bytes, protection, flags, fd, 0);
+  if (std::cmp_greater(bytes, UnusedAddressSpace() - kLeft)) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  const size_t room = AlignUp(bytes, kPageBytes) + kHugePageBytes;
+  for (int attempt = 1;; ++attempt) {
+    void* where = nullptr;
     void* const found =
         ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (found != MAP_FAILED) {
       ::munmap(found, room);
       where = static_cast<std::byte*>(found) + BytesToNext(found);
     }
+    // `where` is only a hint: if another thread takes that address range first, the system picks a
+    // different range. With MAP_FIXED, a mapping that fails would leave a hole that this process no
+    // longer owns. mremap() is no alternative: it ignores the new address if UCX has hooked it.
+    void* const memory = ::mmap(where, bytes, protection, flags, fd, 0);
+    if (memory == where || memory == MAP_FAILED || where == nullptr || attempt == kAttempts) {
+      return memory;
+    }
+    ::munmap(memory, bytes);
   }
-  // `where` is only a hint: if another thread takes that address range first, the system picks a
-  // different range. With MAP_FIXED, a mapping that fails would leave a hole that this process no
-  // longer owns. mremap() is no alternative: it ignores the new address if UCX has hooked it.
-  return ::mmap(where, bytes, protection, flags, fd, 0);
 }
 
 int MakeHuge(absl::Span<std::byte> pages) {

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <string>
 
 #include "dataplane/memory/pool.h"
@@ -83,6 +84,27 @@ int MapNearTheLimit() {
 
 TEST(MapAligned, LeavesTheLastOfTheAddressSpace) {
   EXPECT_EXIT(::_exit(MapNearTheLimit()), testing::ExitedWithCode(0), "");
+}
+
+// Maps the file that many times; returns how many mappings did not begin at a huge page.
+int CountUnaligned(const Descriptor& file, int times) {
+  int count = 0;
+  for (int i = 0; i < times; ++i) {
+    void* const memory = MapAligned(kHugePageBytes, PROT_READ, MAP_SHARED, file.get());
+    count += reinterpret_cast<uintptr_t>(memory) % kHugePageBytes != 0;
+    ::munmap(memory, kHugePageBytes);
+  }
+  return count;
+}
+
+TEST(MapAligned, BeginsAtAHugePageWhileAnotherThreadMaps) {
+  constexpr int kTimes = 20'000;
+  const Descriptor file(::memfd_create("mapped", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), kHugePageBytes), 0);
+  std::future<int> other =
+      std::async(std::launch::async, [&] { return CountUnaligned(file, kTimes); });
+  EXPECT_EQ(CountUnaligned(file, kTimes), 0);
+  EXPECT_EQ(other.get(), 0);
 }
 
 TEST(HugePages, ASharedSegmentHasThemOnBothSides) {
