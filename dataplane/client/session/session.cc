@@ -74,7 +74,8 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     if (parts_.delivery->ready() && parts_.LeaseHolds()) {
       Delivery::Taken taken = Take(pending);
       const WorkerLinks::Grants grants = parts_.TakeGrants();
-      if (parts_.links.Misplaced(grants)) parts_.WakeAgent();
+      const bool ready = parts_.delivery->ready();
+      if (parts_.links.MustRecallSooner(grants, ready)) parts_.WakeAgent();
       lock.unlock();
       WorkerLinks::Apply(grants);
       if (!taken.error.ok()) return taken.error;

@@ -13,11 +13,6 @@
 namespace penstock::client {
 namespace {
 
-// The pause before idle workers are asked for their credits. Each pause is twice as long as the
-// previous one if no element came in between.
-constexpr absl::Duration kFirstRecallAfter = absl::Milliseconds(1);
-constexpr absl::Duration kLongestRecallAfter = absl::Milliseconds(4);
-
 transfer::DialOptions DialOptionsFor(const WorkerLink& link, const SessionOptions& options,
                                      const control::Welcome& welcome) {
   const DistributeOptions& distribute = options.distribute;
@@ -107,7 +102,8 @@ void WorkerLinks::OnReceived(const ReceivedElement& received, bool here) {
   Link* link = Find(received.from);
   if (link == nullptr) return;
   link->unacked_receives.OnReceived(received.identity, here);
-  link->made_progress = received_ = true;
+  link->made_progress = true;
+  recall_pace_.OnReceived();
   ++link->elements;
   link->bytes += static_cast<int64_t>(received.bytes);
   altered_.insert(received.from);
@@ -232,21 +228,18 @@ WorkerLinks::Readers WorkerLinks::TakeRecallsOfAll() {
   return asked;
 }
 
-WorkerLinks::Readers WorkerLinks::TakeRecalls(absl::Time now, absl::Time& wake) {
+WorkerLinks::Readers WorkerLinks::TakeRecalls(absl::Time now, bool ready, absl::Time& wake) {
   Readers idle;
   recalls_soon_ = credits_.Starving();
   if (!recalls_soon_) return idle;
-  if (std::exchange(received_, false)) recall_after_ = kFirstRecallAfter;
-  if (now < last_recall_ + recall_after_) {
-    wake = std::min(wake, last_recall_ + recall_after_);
-    return idle;
-  }
-  last_recall_ = now;
+  const absl::Time next = recall_pace_.Next(now, NeedsElements(ready));
+  wake = std::min(wake, next);
+  if (next > now) return idle;
   for (WorkerId worker : credits_.TakeRecalls()) {
     if (Link* link = Find(worker)) idle.push_back(link->reader);
   }
-  if (!idle.empty()) recall_after_ = std::min(2 * recall_after_, kLongestRecallAfter);
-  wake = std::min(wake, now + recall_after_);
+  recall_pace_.OnLook(now);
+  wake = std::min(wake, recall_pace_.Next(now, NeedsElements(ready)));
   return idle;
 }
 

@@ -29,6 +29,7 @@
 #include "dataplane/client/session/worker_link.h"
 #include "dataplane/client/session_state/credit_manager.h"
 #include "dataplane/client/session_state/reader.h"
+#include "dataplane/client/session_state/recall_pace.h"
 #include "dataplane/client/session_state/session_options.h"
 #include "dataplane/client/session_state/step_times.h"
 
@@ -84,17 +85,18 @@ class WorkerLinks {
   using Grants = absl::InlinedVector<Grant, 4>;
   Grants TakeGrants();
   static void Apply(const Grants& grants);  // without the lock
-  // Returns true if both conditions hold:
-  // - some of `grants` may have gone to a worker with nothing to send, while another worker waits
-  //   for credits;
-  // - the agent has no plan yet to look for spare credits.
-  bool Misplaced(const Grants& grants) const {
-    return !grants.empty() && !recalls_soon_ && credits_.Starving();
+  // Returns true if a worker waits for credits while others may have spare ones, for which the
+  // agent does not look soon: it has no plan to do so, or a late one, because many elements were
+  // held. `ready`: whether the next element is there.
+  bool MustRecallSooner(const Grants& grants, bool ready) const {
+    const bool late = recalls_soon_ ? recall_pace_.late() && NeedsElements(ready) : !grants.empty();
+    return late && credits_.Starving();
   }
   using Readers = std::vector<std::shared_ptr<Reader>>;
   void RecallAllSoon() { recalls_all_ = true; }
   Readers TakeRecallsOfAll();  // empty, except after RecallAllSoon()
-  Readers TakeRecalls(absl::Time now, absl::Time& wake);
+  // Returns the workers that give back credits now.
+  Readers TakeRecalls(absl::Time now, bool ready, absl::Time& wake);
 
   // --- Reports ---
   // Makes the next heartbeat name all links. Call this when a stream begins, and before each
@@ -119,6 +121,9 @@ class WorkerLinks {
   using Link = WorkerLink;
   using Phase = WorkerLink::Phase;
 
+  // The consumer waits or may soon have to wait. In a fixed order and in rounds it may also wait
+  // while many elements are held, but not the next one.
+  bool NeedsElements(bool ready) const { return !ready || credits_.FewHeld(); }
   Link* Find(WorkerId worker);
   // Called after each change of a link, except one that only its counts show. The next heartbeat
   // names the link, and the agent acts on it when it must.
@@ -139,10 +144,8 @@ class WorkerLinks {
   absl::Time no_worker_since_ = absl::InfiniteFuture();
   absl::Status error_;  // Next() returns this error once
   bool recalls_all_ = false;
-  bool recalls_soon_ = false;  // the agent will soon look for workers with spare credits
-  absl::Time last_recall_;
-  absl::Duration recall_after_;  // the pause before the next one
-  bool received_ = true;         // an element came since recall_after_ was last set
+  bool recalls_soon_ = false;  // the agent looks for spare credits at the time of recall_pace_
+  RecallPace recall_pace_;
 };
 
 }  // namespace penstock::client

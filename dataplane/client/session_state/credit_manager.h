@@ -53,6 +53,9 @@ class CreditManager {
   // is at least a portion, unless a worker has no credit left and few elements are held.
   Grants TakeGrants();
 
+  // Returns true if nothing or less than a quarter of the window is held, so that the consumer may
+  // soon have to wait.
+  bool FewHeld() const { return held_ == 0 || held_ < limit() / 4; }
   // Returns true if a worker waits for credits while other workers have credits that they may not
   // need. A worker waits if it has no credit and none of its elements is held; a held element would
   // soon free a credit for the worker.
