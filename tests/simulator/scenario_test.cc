@@ -127,7 +127,7 @@ dataset range 99
 job shared
 job shared trainers=3 step=30ms
 job static mode=data elements=7 repetitions=2 ack=on_delivery
-job alone unnamed read=fair permits=40
+job alone unnamed read=fair permits=40 outstanding=8
 job ranks read=rounds trainers=4
 job ordered read=order trainers=1
 job many copies=3 elements=6
@@ -149,6 +149,7 @@ job many copies=3 elements=6
   EXPECT_FALSE(jobs[2].named);
   EXPECT_EQ(jobs[2].reading, Reading::kFair);
   EXPECT_EQ(jobs[2].permits, 40);
+  EXPECT_EQ(jobs[2].outstanding, 8);
   EXPECT_TRUE(jobs[3].has_consumers());
   EXPECT_FALSE(jobs[4].has_consumers());
   EXPECT_EQ(jobs[5].name, "many1");

@@ -103,7 +103,8 @@ struct JobPlan : DatasetPlan {
   AckMode ack = AckMode::kOnDelivery;
   int64_t repetitions = 1;  // passes
   JobShare share;
-  int64_t permits = 0;  // partitions that run at once, at most; 0: no limit
+  int64_t permits = 0;      // partitions that run at once, at most; 0: no limit
+  int64_t outstanding = 0;  // elements that a trainer requests or holds, at most; 0: AUTO
   std::vector<TrainerGroup> groups;
 
   int trainers() const;  // of all groups

@@ -57,6 +57,7 @@ Options OptionsOfJob(JobPlan& job) {
                         {"repeat", ToCount(job.repeat)},
                         {"repetitions", ToCount(job.repetitions)},
                         {"permits", ToCount(job.permits)},
+                        {"outstanding", ToCount(job.outstanding)},
                         {"weight", ToCount(job.share.weight)},
                         {"priority", ToCount(job.share.priority)}});
   return options;

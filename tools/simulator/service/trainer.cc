@@ -75,6 +75,7 @@ Dataset Trainer::MakeDataset() const {
   options.delivery = Delivery();
   options.share = plan().share;
   options.quota.max_permits = plan().permits;
+  options.max_outstanding_requests = plan().outstanding;
   options.timeout = kServiceTimeout;
   options.seed = world().seed;
   dataset = dataset.Distribute(options);
