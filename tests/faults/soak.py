@@ -7,14 +7,20 @@ memory, descriptors and threads are sampled each second. After a warm-up of a te
 the time, the second half's largest sample may exceed the first's only by SPARE. The
 last line reports the result.
 
-With --change-every, the service is upgraded and fails meanwhile: the journal is in etcd,
-a standby waits, and in turn the leader is killed, the leader is stopped and replaced, and
-a worker drains and is replaced. Two more trainers read job after job, and each element
-must come once. Of dispatchers and of the replaced worker, the process that has that place
-is sampled.
+With --change-every, the service changes and fails meanwhile: the journal is in etcd, a
+standby waits, and in turn the leader is killed, a worker drains and is replaced, the
+leader is stopped and replaced, and the leader is killed again. Two more trainers read job
+after job, and each element must come once. Of dispatchers and of the replaced worker, the
+process that has that place is sampled.
+
+With --other too, the service is upgraded and goes back again and again: in turn, each
+process that takes the place of another is from that folder of programs and from --bin.
+The two trainers are one of each. Both releases must have standbys. The first leader is
+from --other, the earlier release, so the journal is in its format, which is not finalised.
 """
 import contextlib
 import itertools
+import pathlib
 import signal
 import time
 
@@ -61,15 +67,27 @@ class Changes:
 
     def __init__(self, fleet, workers, args, found):
         self.fleet, self.workers, self.found, self.every = fleet, workers, found, args.change_every
+        releases = [args.bin, args.other] if args.other else [args.bin]
+        self.dispatcher_releases, self.worker_releases = itertools.cycle(releases), itertools.cycle(releases)
+        self.trainer_releases = itertools.cycle(releases)
+        fleet.use(next(self.dispatcher_releases))
         self.dispatchers = Dispatchers(fleet)
-        self.turns = itertools.cycle([self.kill_leader, self.replace_worker, self.stop_leader])
+        self.turns = itertools.cycle([self.kill_leader, self.replace_worker, self.stop_leader, self.kill_leader])
         self.due = time.monotonic() + self.every
         self.count = args.job
 
     def begin(self):
         """REQUIRES: workers know the address of the standby."""
-        self.trainers = [self.fleet.start_trainer("--step-us", 1000, commit_every=100) for _ in range(2)]
+        self.trainers = [self.start_trainer() for _ in range(2)]
         self.begin_job()
+
+    def start_trainer(self):
+        self.fleet.use(next(self.trainer_releases))
+        return self.fleet.start_trainer("--step-us", 1000, commit_every=100)
+
+    def start_worker(self):
+        self.fleet.use(next(self.worker_releases))
+        return self.fleet.start_worker()
 
     def begin_job(self):
         job = f"job-{self.found.jobs}"
@@ -112,11 +130,12 @@ class Changes:
         self.dispatchers.await_takeover()
         print(f"  {self.dispatchers.standby.name} leads after {time.monotonic() - began:.1f} s", flush=True)
         self.dispatchers.leader.child.wait(60)
+        self.fleet.use(next(self.dispatcher_releases))
         self.dispatchers.replace_leader()
         self.found.leaders += 1
 
     def replace_worker(self):
-        before, self.workers[-1] = self.workers[-1], self.fleet.start_worker()
+        before, self.workers[-1] = self.workers[-1], self.start_worker()
         before.child.terminate()
         await_true(lambda: before.child.poll() is not None, f"{before.name} was told to drain, but still runs")
         if code := before.child.returncode:
@@ -127,12 +146,12 @@ class Changes:
 def run(args, folder, found):
     with contextlib.ExitStack() as stack:
         flags = stack.enter_context(etcds.Etcds(folder)).journal_flags() if args.change_every else []
-        fleet = stack.enter_context(Fleet(args.bin, folder, args.protocol, client_timeout_ms=60000,
+        fleet = stack.enter_context(Fleet(args.other or args.bin, folder, args.protocol, client_timeout_ms=60000,
                                           dispatcher_flags=flags))
         workers = []
         changes = Changes(fleet, workers, args, found) if args.change_every else None
-        workers += [fleet.start_worker() for _ in range(2)]
-        reader = fleet.start("reader", fleet.binaries / "fault_soak_reader", "--service", fleet.service,
+        workers += [changes.start_worker() if changes else fleet.start_worker() for _ in range(2)]
+        reader = fleet.start("reader", args.bin / "fault_soak_reader", "--service", fleet.service,
                              "--protocol", args.protocol, "--rate", args.rate)
         held = [Held(process().name, process) for process in (
             lambda: reader, lambda: workers[0], lambda: workers[1],
@@ -163,6 +182,7 @@ if __name__ == "__main__":
     parser.add_argument("--elements", type=int, default=10**7, help="minimum number of elements")
     parser.add_argument("--rate", type=float, default=0, help="maximum elements per second; 0: no limit")
     parser.add_argument("--change-every", type=float, default=0, help="seconds between two changes; 0: none")
+    parser.add_argument("--other", type=lambda path: pathlib.Path(path).resolve(), help="programs of an earlier release")
     parser.add_argument("--job", type=int, default=20000, help="elements of each counted job, with --change-every")
     arguments = parser.parse_args()
     changing = {"jobs": 0, "leaders": 0, "workers": 0} if arguments.change_every else {}

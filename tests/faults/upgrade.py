@@ -54,12 +54,6 @@ KINDS = [
 ]
 
 
-class FleetOfReleases(Fleet):
-    def use(self, release):
-        """Starts further processes from this folder of programs."""
-        self.binaries, self.penstock = release, release / "penstock"
-
-
 class Seat:
     """A trainer's place in a job."""
 
@@ -380,7 +374,7 @@ def run(args, folder, found):
         its.mkdir()
         protocol = args.protocol or PROTOCOLS[seed % len(PROTOCOLS)]
         journal = its / "journal"
-        with FleetOfReleases(args.before, its, protocol, client_timeout_ms=60000,
+        with Fleet(args.before, its, protocol, client_timeout_ms=60000,
                              worker_timeout_ms=20000,  # a busy machine is no test's affair
                              dispatcher_flags=["--work-dir", journal, "--fault-tolerant-mode"]) as fleet:
             upgrade = Upgrade(args, fleet, seed)

@@ -173,6 +173,10 @@ class Fleet:
             if process.child.poll() is not None and process.name in self.network.hosts:
                 self.network.remove(process.name)
 
+    def use(self, binaries):
+        """Starts further processes from this folder of programs, as after an upgrade."""
+        self.binaries, self.penstock = binaries, binaries / "penstock"
+
     def start_dispatcher(self, host="dispatcher"):
         """Starts a dispatcher, at the port of the previous one. It may not be ready yet."""
         self.dispatcher = self.start("dispatcher", self.penstock, "dispatcher", "--port", self.port,
