@@ -3,6 +3,7 @@
 """Measures how soon the farm of the simulator finds each bug of this folder.
 
     find.py [--work FOLDER] [--minutes 10] [--jobs 2] [PATCH…]
+    find.py --check    # only: does each patch still apply?
 
 Copies the tracked files into FOLDER, and builds the simulator there with each patch in turn, so that only what a patch
 changes is built again. First the farm must find nothing for a minute without a patch: otherwise a failure would not show a bug.
@@ -40,6 +41,12 @@ def apply(patch, tree, *options):
                    env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)})
 
 
+def unfit(patches):
+    """Returns the patches that do not apply to this tree."""
+    return [patch for patch in patches
+            if subprocess.run(["git", "apply", "--check", patch], cwd=ROOT, check=False).returncode != 0]
+
+
 def build(tree, jobs):
     """Returns the program."""
     for command in (["cmake", "--preset", PRESET],
@@ -70,8 +77,11 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, help="folder for the copy and the build, which stay; otherwise a temporary one")
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--check", action="store_true", help="build nothing; exit code 1 if a patch does not apply")
     given = parser.parse_args()
     patches = [patch.resolve() for patch in given.patches] or sorted(HERE.glob("*.patch"))
+    if given.check:
+        return 1 if unfit(patches) else 0
     with tempfile.TemporaryDirectory() as temporary:
         tree = (given.work or pathlib.Path(temporary)).resolve() / "tree"
         copy_tree(tree)
