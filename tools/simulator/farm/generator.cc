@@ -43,9 +43,9 @@ constexpr absl::string_view kStatements[] = {
 constexpr absl::string_view kJobs[] = {
     "[unnamed] read={any|fair} trainers={1|2|3} [step={1ms..5ms|10ms..60ms}] [repetitions={2|3}] "
     "[shuffle={2|50|1000}] [repeat={2|3}] {||permits=1|permits=3} "
-    "{||outstanding=1|outstanding=8} {||namespace=a|namespace=b}",
+    "{||outstanding=4|outstanding=16} {||namespace=a|namespace=b}",
     "mode={off|data|file_or_data|hint} elements={50|200|400} [repetitions={2|3}] "
-    "{||outstanding=1|outstanding=8} {||namespace=a|namespace=b}",
+    "{||outstanding=4|outstanding=16} {||namespace=a|namespace=b}",
     "mode=off elements={50|200} shuffle={2|50|1000} [repeat=2] {||permits=1|permits=3} "
     "{||namespace=a|namespace=b}",
     "read=rounds trainers={2|3|4}",
