@@ -98,6 +98,8 @@ constexpr int64_t kMostRules = 3;
 constexpr int64_t kMostFaults = 8;  // of a rule
 // More than a state takes on average until it is committed, in the worst drawn weather.
 constexpr absl::Duration kSaveTime = absl::Milliseconds(1500);
+// More than an element and the credit for it take on average, in the worst drawn weather.
+constexpr absl::Duration kRoundTrip = absl::Milliseconds(300);
 constexpr int64_t kMostCopies = 20;  // of the dataset, in mode OFF
 
 // Draws a text from a template of the tables above.
@@ -154,8 +156,11 @@ absl::Duration TimeToFinish(const Scenario& scenario) {
         job.elements * job.repeat * job.repetitions * (copies ? kMostCopies : 1);
     const absl::Duration saving =
         job.ack == AckMode::kOnCommit ? kSaveTime / scenario.save_every : absl::ZeroDuration();
+    const absl::Duration waiting =
+        job.outstanding > 0 ? kRoundTrip / job.outstanding : absl::ZeroDuration();
     for (const TrainerGroup& group : job.groups) {
-      all += 2 * elements * (job.named ? 1 : group.trainers) * (group.step.high + saving);
+      const absl::Duration each = group.step.high + saving + waiting;
+      all += 2 * elements * (job.named ? 1 : group.trainers) * each;
     }
   }
   return absl::Ceil(absl::Minutes(5) + all, absl::Seconds(1));
