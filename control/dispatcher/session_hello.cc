@@ -185,6 +185,23 @@ absl::StatusOr<protocol::Connect> SessionManager::ConnectOf(const JobRecord& job
   return connect;
 }
 
+absl::Status SessionManager::ResumeOthers(Transaction& txn, const JobRecord& job,
+                                          const ClientHello& hello) {
+  std::vector<std::pair<IterationId, protocol::ReceivedSets>> resumed;
+  for (const ClientHello::OfRepetition& other : hello.others) {
+    const IterationState* iteration = FindOrRecall(txn, job.id, other.repetition);
+    if (iteration == nullptr || !iteration->record.FindReader(hello.client)) continue;
+    ASSIGN_OR_RETURN(protocol::ReceivedSets state, ToReceivedSets(other.state, *iteration));
+    const protocol::Connect connect{hello.client, hello.incarnation, state, hello.consumer};
+    if (const auto why =
+            protocol::WhyRefused(iteration->record, txn.GetContext(iteration->id), connect))
+      return ToStatus({hello.client, hello.incarnation, *why});
+    resumed.emplace_back(iteration->id, std::move(state));
+  }
+  for (auto& [id, state] : resumed) CommitOne(txn, id, hello.client, {0, std::move(state)});
+  return absl::OkStatus();
+}
+
 void SessionManager::TakeStream(Transaction& txn, const SessionKey& key,
                                 const std::shared_ptr<ClientPeer>& peer, const ClientHello& hello) {
   // From here on the session has this stream, so closing the previous stream disconnects no client.
@@ -248,6 +265,14 @@ void SessionManager::OnHello(Transaction& txn, const std::shared_ptr<ClientPeer>
       before && iteration->record.readers[*before].incarnation == hello.incarnation;
   absl::StatusOr<protocol::Connect> connect = ConnectOf(*job, *iteration, hello, !welcomed);
   if (!connect.ok()) return txn.Close(peer, connect.status());
+  if (connect->state.has_value()) {
+    const IterationId id = iteration->id;
+    if (const auto why = protocol::WhyRefused(iteration->record, txn.GetContext(id), *connect))
+      return txn.Close(peer, ToStatus({hello.client, hello.incarnation, *why}));
+    if (absl::Status others = ResumeOthers(txn, *job, hello); !others.ok())
+      return txn.Close(peer, others);
+    iteration = state_.FindIteration(id);  // others may have been recalled
+  }
   protocol::Decision decision =
       protocol::OnConnect(iteration->record, txn.GetContext(iteration->id), *connect);
   for (const protocol::Message& message : decision.messages) {

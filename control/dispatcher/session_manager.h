@@ -69,6 +69,12 @@ class SessionManager {
   absl::StatusOr<const JobRecord*> CheckHello(Transaction& txn, const ClientPeer& peer,
                                               const ClientHello& hello);
   absl::Status CheckLimit(const JobRecord& job, const ClientHello& hello) const;
+  // Returns why the hello of another repetition of the state would be refused. If none would be,
+  // commits the state in all of them, as each hello does in its own.
+  absl::Status ResumeOthers(Transaction& txn, const JobRecord& job, const ClientHello& hello);
+  // Commits elements of one repetition for the client's present process, without an answer.
+  void CommitOne(Transaction& txn, IterationId iteration, ClientId client,
+                 const protocol::Commit& commit);
   // Returns the iteration, and recalls it if it is past; null if it never began.
   const IterationState* FindOrRecall(Transaction& txn, JobId job, int64_t repetition);
   // `with_state`: whether to use the restored state in the hello.

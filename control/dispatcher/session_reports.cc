@@ -65,6 +65,18 @@ void SessionManager::OnReceiveLimit(Transaction& txn, const ClientPeer& peer,
   txn.Settle(iteration.id, {});
 }
 
+void SessionManager::CommitOne(Transaction& txn, IterationId iteration, ClientId client,
+                               const protocol::Commit& commit) {
+  const protocol::IterationRecord& record = state_.iterations.at(iteration).record;
+  const Incarnation process = record.readers[*record.FindReader(client)].incarnation;
+  protocol::Decision decision =
+      protocol::OnCommit(record, txn.GetContext(iteration), client, process, commit);
+  std::erase_if(decision.messages, [](const protocol::Message& message) {
+    return std::holds_alternative<protocol::ToClient<Committed>>(message);
+  });
+  txn.Settle(iteration, std::move(decision));
+}
+
 // Commits all repetitions that the state contains, or none.
 void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer>& peer,
                               const Commit& commit) {
@@ -96,16 +108,7 @@ void SessionManager::OnCommit(Transaction& txn, const std::shared_ptr<ClientPeer
     }
     of.push_back({iteration->id, {commit.number, *std::move(committed)}});
   }
-  for (auto& [id, part] : of) {
-    const IterationState& iteration = state_.iterations.at(id);
-    protocol::Decision decision = protocol::OnCommit(iteration.record, txn.GetContext(id),
-                                                     peer->client, peer->incarnation, part);
-    // One answer for all repetitions is sent below.
-    std::erase_if(decision.messages, [](const protocol::Message& message) {
-      return std::holds_alternative<protocol::ToClient<Committed>>(message);
-    });
-    txn.Settle(id, std::move(decision));
-  }
+  for (const auto& [id, part] : of) CommitOne(txn, id, peer->client, part);
   txn.Send(peer, Committed{commit.number});
   txn.Log("committed", {{"client", absl::StrCat(absl::Hex(peer->client.value()))},
                         {"number", absl::StrCat(commit.number)}});

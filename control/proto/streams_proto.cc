@@ -72,9 +72,10 @@ WIRE_STRUCT(ConsumersLost, wire::ConsumersLost, consumers);
 WIRE_PAIR(std::vector<PartitionIndices>, wire::ReceivedSets) {
   WIRE_PART(partitions);
 }
+WIRE_STRUCT(ClientHello::OfRepetition, wire::ClientHello::OfRepetition, repetition, state);
 WIRE_PAIR(ClientHello, wire::ClientHello) {
   WIRE_FIELDS(job, repetition, client, incarnation, state, process, round, token, heard, version,
-              release);
+              release, others);
   WIRE_FIELD_IF(value.consumer >= 0, consumer);
   coder.Require(value.client && value.incarnation,
                 "a client's hello has no client id or no incarnation");

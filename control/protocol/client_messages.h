@@ -32,6 +32,11 @@ namespace penstock::control {
 // The first message of every stream of a session. The client draws its id at random when its first
 // session starts, and keeps it in its states.
 struct ClientHello {
+  struct OfRepetition {
+    int64_t repetition = 0;
+    std::vector<PartitionIndices> state;
+    friend bool operator==(const OfRepetition&, const OfRepetition&) = default;
+  };
   JobId job;
   int64_t repetition = 0;
   ClientId client;
@@ -47,6 +52,9 @@ struct ClientHello {
   Heard heard;            // heard by this session, or by the session that saved its state
   VersionRange version;
   std::string release = {};  // "0.9.0"; empty: a release that does not say it
+  // The other repetitions in the state of a restarted process. A state is resumed whole or not at
+  // all: the dispatcher refuses this hello if it would refuse that of another repetition.
+  std::vector<OfRepetition> others = {};
   friend bool operator==(const ClientHello&, const ClientHello&) = default;
 };
 

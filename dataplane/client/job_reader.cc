@@ -167,7 +167,11 @@ absl::StatusOr<std::shared_ptr<Session>> JobReader::SessionOf(int64_t repetition
   if (restored_.has_value()) {
     const std::vector<ReaderState::Repetition>& repetitions = restored_->reader.repetitions;
     for (const ReaderState::Repetition& its : repetitions) {
-      if (its.number == repetition) options.state = its.delivered;
+      if (its.number == repetition) {
+        options.state = its.delivered;
+      } else {
+        options.other_repetitions.emplace_back(its.number, its.delivered);
+      }
     }
     options.claims_only = repetition < repetitions.back().number;
     options.heard = restored_->heard;

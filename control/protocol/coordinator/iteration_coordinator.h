@@ -36,6 +36,10 @@ struct Decision {
 // Welcome, with the fences and the end that the client must get, or on Refused.
 Decision OnConnect(const IterationRecord& record, IterationContext& context,
                    const Connect& connect);
+// Returns for which reason OnConnect() would refuse the state of a client that comes back; nullopt:
+// for none.
+std::optional<Refusal> WhyRefused(const IterationRecord& record, const IterationContext& context,
+                                  const Connect& connect);
 // The client's stream ended; the session continues.
 void OnDisconnect(const IterationRecord& record, IterationContext& context, ClientId client);
 // The client answers a fence, or sends a report.

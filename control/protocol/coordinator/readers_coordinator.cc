@@ -92,8 +92,8 @@ std::optional<Refusal> WhyNoConsumer(const IterationRecord& record, const Connec
   return std::nullopt;
 }
 
-std::optional<Refusal> WhyRefused(const IterationRecord& record, const IterationContext& context,
-                                  const ReaderRecord& reader, const Connect& connect) {
+std::optional<Refusal> WhyNotResumed(const IterationRecord& record, const IterationContext& context,
+                                     const ReaderRecord& reader, const Connect& connect) {
   const bool active = reader.status == ReaderStatus::kActive;
   if (!connect.state) return active ? Refusal::kReplaced : Refusal::kDeclaredDead;
   if (Lacks(record, reader, *connect.state)) return Refusal::kStateIsOlder;
@@ -187,7 +187,7 @@ Decision HandleResume(const IterationRecord& record, IterationContext& context, 
                       const Connect& connect) {
   const ReaderRecord& reader = record.readers[position];
   DecisionBuilder builder(record, context);
-  if (auto why = WhyRefused(record, context, reader, connect)) {
+  if (auto why = WhyNotResumed(record, context, reader, connect)) {
     builder.Emit(Refused{connect.client, connect.incarnation, *why});
     return std::move(builder).Build();
   }
@@ -235,6 +235,13 @@ Decision OnConnect(const IterationRecord& record, IterationContext& context,
     return HandleRepeatedLeave(record, context, reader);
   }
   return HandleResume(record, context, *found, connect);
+}
+
+std::optional<Refusal> WhyRefused(const IterationRecord& record, const IterationContext& context,
+                                  const Connect& connect) {
+  const auto found = record.FindReader(connect.client);
+  if (!found || FindActiveReader(record, connect.client, connect.incarnation)) return std::nullopt;
+  return WhyNotResumed(record, context, record.readers[*found], connect);
 }
 
 void OnDisconnect(const IterationRecord& record, IterationContext& context, ClientId client) {

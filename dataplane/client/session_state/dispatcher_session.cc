@@ -39,6 +39,10 @@ control::ClientUp DispatcherSession::Hello() {
   if (options_.state.has_value()) {
     hello.state = ToMessage(*options_.state);
     for (const auto& [partition, delivered] : *options_.state) hello.round += delivered.size();
+    if (!welcome_.has_value()) {  // later hellos resume from no state
+      for (const auto& [repetition, delivered] : options_.other_repetitions)
+        hello.others.push_back({repetition, ToMessage(delivered)});
+    }
   }
   hello.consumer = options_.delivery.consumer_index.value_or(-1);
   return hello;

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <utility>
+#include <vector>
 
 #include "control/observe/event_log.h"
 #include "control/protocol/requests.h"
@@ -30,7 +32,8 @@ struct SessionOptions {
   ClientId client;
   Incarnation incarnation;
   std::optional<IndicesByPartition> state;  // the elements delivered before a restore
-  control::Heard heard;                     // at the time when that state was saved
+  std::vector<std::pair<int64_t, IndicesByPartition>> other_repetitions;  // in the restored state
+  control::Heard heard;  // at the time when that state was saved
   // If true, the session claims the deliveries in `state` and then leaves; nobody calls Next().
   bool claims_only = false;
   // If true, and if the thread that calls Next() has PendingDeliveries, an element counts as

@@ -198,13 +198,14 @@ absl::Status Trainer::Commit(Life& life, Iterator& iterator) {
   return absl::OkStatus();
 }
 
-// The dispatcher refuses a state that was not committed if it has given the trainer up meanwhile.
+// The dispatcher refuses states that were not committed if it has given the trainer up meanwhile.
+// There may be several: each life that reads on from one stores another.
 void Trainer::ForgetRefused(const absl::Status& failure) {
   const bool refused =
       absl::StrContains(failure.message(), "were never committed") ||
       absl::StrContains(failure.message(), "is not the last one that it committed");
-  if (!refused || stored_.empty() || stored_.back().committed) return;
-  stored_.pop_back();
+  if (!refused) return;
+  while (!stored_.empty() && !stored_.back().committed) stored_.pop_back();
   NoteStates();
 }
 
