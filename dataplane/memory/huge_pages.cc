@@ -56,9 +56,8 @@ void* MapAligned(size_t bytes, int protection, int flags, int fd) {
     // different range. With MAP_FIXED, a mapping that fails would leave a hole that this process no
     // longer owns. mremap() is no alternative: it ignores the new address if UCX has hooked it.
     void* const memory = ::mmap(where, bytes, protection, flags, fd, 0);
-    if (memory == where || memory == MAP_FAILED || where == nullptr || attempt == kAttempts) {
-      return memory;
-    }
+    if (memory == MAP_FAILED || BytesToNext(memory) == 0 || where == nullptr) return memory;
+    if (attempt == kAttempts) return memory;
     ::munmap(memory, bytes);
   }
 }

@@ -74,8 +74,7 @@ absl::StatusOr<std::optional<Element>> Session::Next() {
     if (parts_.delivery->ready() && parts_.LeaseHolds()) {
       Delivery::Taken taken = Take(pending);
       const WorkerLinks::Grants grants = parts_.TakeGrants();
-      const bool ready = parts_.delivery->ready();
-      if (parts_.links.MustRecallSooner(grants, ready)) parts_.WakeAgent();
+      if (parts_.links.MustRecallSooner(grants, parts_.NeedsElements())) parts_.WakeAgent();
       lock.unlock();
       WorkerLinks::Apply(grants);
       if (!taken.error.ok()) return taken.error;

@@ -142,7 +142,7 @@ void SessionAgent::TendCredits(absl::Time now, absl::Time& wake) {
     parts_.mu.lock();
   }
   Recall(parts_.links.TakeRecallsOfAll());
-  Recall(parts_.links.TakeRecalls(now, parts_.delivery->ready(), wake));
+  Recall(parts_.links.TakeRecalls(now, parts_.NeedsElements(), wake));
 }
 
 void SessionAgent::Recall(const WorkerLinks::Readers& readers) {

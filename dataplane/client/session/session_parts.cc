@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/client/session/session_parts.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "control/sync/clock.h"
@@ -69,6 +71,12 @@ bool SessionParts::MayLeave() const {
 
 bool SessionParts::WantsNoLinks() const {
   return delivery->end().has_value() || dispatcher.leaving() || !error.ok();
+}
+
+bool SessionParts::NeedsElements() const {
+  const int64_t window = credits.limit();
+  const int64_t few = std::max(window / 4, std::min<int64_t>(window / 2, 4));
+  return !delivery->ready() || static_cast<int64_t>(delivery->held()) < few;
 }
 
 WorkerLinks::Grants SessionParts::TakeGrants() {

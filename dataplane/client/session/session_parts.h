@@ -48,6 +48,8 @@ struct SessionParts {
   bool ReturnsEnd() const REQUIRES(mu);
   bool MayLeave() const REQUIRES(mu);
   bool WantsNoLinks() const REQUIRES(mu);
+  // Returns true if Next() would wait, or soon will, because few elements of the window are held.
+  bool NeedsElements() const REQUIRES(mu);
   WorkerLinks::Grants TakeGrants() REQUIRES(mu);
 
   const SessionOptions options;

@@ -228,18 +228,23 @@ WorkerLinks::Readers WorkerLinks::TakeRecallsOfAll() {
   return asked;
 }
 
-WorkerLinks::Readers WorkerLinks::TakeRecalls(absl::Time now, bool ready, absl::Time& wake) {
+WorkerLinks::Readers WorkerLinks::TakeRecalls(absl::Time now, bool needs, absl::Time& wake) {
   Readers idle;
   recalls_soon_ = credits_.Starving();
-  if (!recalls_soon_) return idle;
-  const absl::Time next = recall_pace_.Next(now, NeedsElements(ready));
+  if (!recalls_soon_) {
+    recall_pace_.OnRest(now);
+    return idle;
+  }
+  // A worker is asked at the second look at the earliest.
+  const int64_t turns = 2 * credits_.turns();
+  const absl::Time next = recall_pace_.Plan(now, needs, turns);
   wake = std::min(wake, next);
   if (next > now) return idle;
   for (WorkerId worker : credits_.TakeRecalls()) {
     if (Link* link = Find(worker)) idle.push_back(link->reader);
   }
   recall_pace_.OnLook(now);
-  wake = std::min(wake, recall_pace_.Next(now, NeedsElements(ready)));
+  wake = std::min(wake, recall_pace_.Plan(now, needs, turns));
   return idle;
 }
 

@@ -86,17 +86,17 @@ class WorkerLinks {
   Grants TakeGrants();
   static void Apply(const Grants& grants);  // without the lock
   // Returns true if a worker waits for credits while others may have spare ones, for which the
-  // agent does not look soon: it has no plan to do so, or a late one, because many elements were
-  // held. `ready`: whether the next element is there.
-  bool MustRecallSooner(const Grants& grants, bool ready) const {
-    const bool late = recalls_soon_ ? recall_pace_.late() && NeedsElements(ready) : !grants.empty();
+  // agent does not look soon: it has no plan to do so, or one of a time when the consumer needed no
+  // element soon. `needs`: whether it does now.
+  bool MustRecallSooner(const Grants& grants, bool needs) const {
+    const bool late = recalls_soon_ ? needs && recall_pace_.may_be_late() : !grants.empty();
     return late && credits_.Starving();
   }
   using Readers = std::vector<std::shared_ptr<Reader>>;
   void RecallAllSoon() { recalls_all_ = true; }
   Readers TakeRecallsOfAll();  // empty, except after RecallAllSoon()
   // Returns the workers that give back credits now.
-  Readers TakeRecalls(absl::Time now, bool ready, absl::Time& wake);
+  Readers TakeRecalls(absl::Time now, bool needs, absl::Time& wake);
 
   // --- Reports ---
   // Makes the next heartbeat name all links. Call this when a stream begins, and before each
@@ -121,9 +121,6 @@ class WorkerLinks {
   using Link = WorkerLink;
   using Phase = WorkerLink::Phase;
 
-  // The consumer waits or may soon have to wait. In a fixed order and in rounds it may also wait
-  // while many elements are held, but not the next one.
-  bool NeedsElements(bool ready) const { return !ready || credits_.FewHeld(); }
   Link* Find(WorkerId worker);
   // Called after each change of a link, except one that only its counts show. The next heartbeat
   // names the link, and the agent acts on it when it must.

@@ -121,7 +121,7 @@ CreditManager::Grants CreditManager::TakeGrants() {
   const int64_t share = std::clamp<int64_t>(limit() / links, 1, kMostAskedOfOne);
   const int64_t portion =
       std::clamp(kPortionBytes / std::max<int64_t>(mean_bytes_, 1), share / 4, share / 2);
-  const bool hurries = without_credits_ > 0 && FewHeld();
+  const bool hurries = without_credits_ > 0 && held_ < limit() / 4;
   if (free < portion && !hurries && gave_back_ == 0) return grants;  // too few for a portion
   const auto share_of = [share](const Link& link) {
     return std::max<int64_t>(1, share >> link.gave_back);
@@ -130,33 +130,34 @@ CreditManager::Grants CreditManager::TakeGrants() {
   // The worker with the fewest credits comes first. Ties go, in this order, to a worker that is not
   // passed over, to the worker with the fewest held elements, and to the one with the oldest last
   // grant.
-  using Order = std::tuple<bool, int64_t, bool, int64_t, int64_t, WorkerId>;
   const auto order_of = [&](WorkerId worker, const Link& link) {
     const int64_t room = share_of(link) - link.asked;
     const bool has_room = link.asked == 0 || room >= std::max<int64_t>(1, portion_of(link));
     return Order(!has_room, link.asked, link.last_until > grants_, link.held, link.last_grant,
                  worker);
   };
-  using Candidate = std::pair<Order, Link*>;
-  absl::InlinedVector<Candidate, 64> heap;
-  for (auto& [worker, link] : links_) heap.emplace_back(order_of(worker, link), &link);
-  std::ranges::make_heap(heap, std::greater<>());
+  candidates_.clear();
+  for (auto& [worker, link] : links_) candidates_.push_back({order_of(worker, link), &link});
+  std::ranges::make_heap(candidates_, std::greater<>());
   while (free > 0) {
-    std::ranges::pop_heap(heap, std::greater<>());
-    auto& [order, next] = heap.back();
+    std::ranges::pop_heap(candidates_, std::greater<>());
+    auto& [order, next] = candidates_.back();
     const WorkerId worker = std::get<WorkerId>(order);
     Link& link = *next;
-    const int64_t count = std::min(share_of(link) - link.asked, free);
-    if (count <= 0) break;
-    const bool in_a_hurry = link.asked == 0 && FewHeld();
-    if (count < portion_of(link) && !in_a_hurry) break;
-    if (link.asked == 0) link.seen_asked = false;
-    SetCredits(link, link.asked + count);
-    link.last_grant = ++grants_;
-    free -= count;
-    grants.push_back({worker, count});
-    order = order_of(worker, link);
-    std::ranges::push_heap(heap, std::greater<>());
+    const Order now = order_of(worker, link);
+    if (now == order) {
+      const int64_t count = std::min(share_of(link) - link.asked, free);
+      if (count <= 0) break;
+      const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
+      if (count < portion_of(link) && !in_a_hurry) break;
+      if (link.asked == 0) link.seen_asked = false;
+      SetCredits(link, link.asked + count);
+      link.last_grant = ++grants_;
+      free -= count;
+      grants.push_back({worker, count});
+    }
+    order = order_of(worker, link);  // it is no longer passed over, or has got credits
+    std::ranges::push_heap(candidates_, std::greater<>());
   }
   return grants;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -53,9 +54,6 @@ class CreditManager {
   // is at least a portion, unless a worker has no credit left and few elements are held.
   Grants TakeGrants();
 
-  // Returns true if nothing or less than a quarter of the window is held, so that the consumer may
-  // soon have to wait.
-  bool FewHeld() const { return held_ == 0 || held_ < limit() / 4; }
   // Returns true if a worker waits for credits while other workers have credits that they may not
   // need. A worker waits if it has no credit and none of its elements is held; a held element would
   // soon free a credit for the worker.
@@ -83,6 +81,11 @@ class CreditManager {
   }
   int64_t limit() const { return LimitWithin(bytes()); }  // number of elements, at present
   int64_t asked() const { return asked_; }
+  // Returns how many times credits must be recalled until each worker has had some.
+  int64_t turns() const {
+    const int64_t credits = std::max<int64_t>(asked_, 1);
+    return (static_cast<int64_t>(links_.size()) + credits - 1) / credits;
+  }
   int64_t asked(WorkerId worker) const;  // credits of that worker
   int64_t held() const { return held_; }
 
@@ -98,6 +101,14 @@ class CreditManager {
     // until grant number `last_until`.
     int gave_back = 0;
     int64_t last_until = 0;
+  };
+
+  // The worker that gets credits first has the lowest order.
+  using Order = std::tuple<bool, int64_t, bool, int64_t, int64_t, WorkerId>;
+  struct Candidate {
+    Order order;
+    Link* link;
+    bool operator>(const Candidate& other) const { return order > other.order; }
   };
 
   // Called after each change on which a grant or Starving() may depend.
@@ -129,6 +140,7 @@ class CreditManager {
   int64_t without_credits_ = 0;            // the number of links that have none
   int64_t gave_back_ = 0;                  // the number of links that have returned all of theirs
   absl::btree_map<WorkerId, Link> links_;  // TakeGrants() looks at all of them
+  std::vector<Candidate> candidates_;      // of TakeGrants(); kept for its memory
 };
 
 }  // namespace penstock::client

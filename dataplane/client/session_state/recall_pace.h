@@ -4,57 +4,64 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/time/time.h"
 
 namespace penstock::client {
 
-// While the consumer waits, or may soon have to wait, the client looks after 1 to 4 ms. Each look
-// costs a message and an answer for each idle worker, so there are fewer looks, down to one a
-// second:
-// - While elements are rare. The pause is a part of the time from one element to the next, which
-//   delays an element by no more than that part.
-// - While the consumer needs no element soon, because many are held.
+// While the consumer waits, or may soon have to wait, the client looks after 1 to 4 ms. A look may
+// cost a message and an answer for each worker that has credits, so there are fewer looks:
+// - The longer no element has come although the consumer needs some. The credits reach all workers
+//   within an eighth of that time, so an element is delayed by no more than that.
+// - While the consumer needs no element soon, because many are held: one look a second.
 // Not thread-safe.
 class RecallPace {
  public:
   void OnReceived() { received_ = true; }  // an element has come
+  // Call this while no worker waits for credits.
+  void OnRest(absl::Time now) {
+    received_ = false;
+    fruitless_since_ = now;
+  }
 
-  // Returns when to look next, which may be `now`. Call it again after each change. `needs`:
-  // whether the consumer needs elements soon.
-  absl::Time Next(absl::Time now, bool needs) {
+  // Returns when to look next, which may be `now`; plans that look. Call it after each change, and
+  // not only at that time. `needs`: whether the consumer needs elements soon. `turns`: the number
+  // of looks after which each worker has had credits.
+  absl::Time Plan(absl::Time now, bool needs, int64_t turns) {
     const bool received = std::exchange(received_, false);
-    received_at_ = std::min(received_at_, now);  // at first: now
-    if (received) gap_ = (3 * gap_ + (now - received_at_)) / 4;
-    if (received || !needs) received_at_ = now;
-    if (received && needs) pause_ = kFirst;
-    longest_ =
-        needs ? std::clamp(std::max(gap_, now - received_at_) / kPartOfGap, kLongest, kLongestOfAll)
-              : kLongestOfAll;
+    const bool begins = needs && !std::exchange(needed_, needs);
+    needed_ = needs;
+    if (received || begins || !needs) fruitless_since_ = now;
+    if (begins || (received && needs)) pause_ = kFirst;
+    longest_ = needs ? std::clamp((now - fruitless_since_) / (kPart * std::max<int64_t>(turns, 1)),
+                                  kLongest, kLongestOfAll)
+                     : kLongestOfAll;
     pause_ = std::min(pause_, longest_);
     return std::max(now, looked_at_ + pause_);
   }
 
-  // Call this after each look, at the time that Next() returned.
+  // Call this after each look, at the time that Plan() returned.
   void OnLook(absl::Time now) {
     looked_at_ = now;
     pause_ = std::min(2 * pause_, longest_);
   }
 
-  // Returns true if the next look may be too late for a consumer that needs elements soon.
-  bool late() const { return pause_ > kLongest; }
+  // Returns true if the plan is of a time when the consumer needed no element soon.
+  bool may_be_late() const { return !needed_; }
 
  private:
   static constexpr absl::Duration kFirst = absl::Milliseconds(1);
   static constexpr absl::Duration kLongest = absl::Milliseconds(4);
   static constexpr absl::Duration kLongestOfAll = absl::Seconds(1);
-  static constexpr int kPartOfGap = 16;
+  static constexpr int64_t kPart = 8;
 
   bool received_ = false;
-  // When an element came last; later, if none was needed since.
-  absl::Time received_at_ = absl::InfiniteFuture();
-  absl::Duration gap_;  // from one element to the next, a running mean
+  bool needed_ = false;
+  // No element has come since then, although the consumer needed some and a worker may have had
+  // some.
+  absl::Time fruitless_since_;
   absl::Time looked_at_;
   absl::Duration pause_ = kFirst;  // until the next look
   absl::Duration longest_ = kLongest;
