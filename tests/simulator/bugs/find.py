@@ -41,10 +41,13 @@ def apply(patch, tree, *options):
                    env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)})
 
 
-def unfit(patches):
-    """Returns the patches that do not apply to this tree."""
-    return [patch for patch in patches
-            if subprocess.run(["git", "apply", "--check", patch], cwd=ROOT, check=False).returncode != 0]
+def applies(patch):
+    """Returns whether the patch applies to this tree. If not, git says why."""
+    try:
+        apply(patch, ROOT, "--check")
+    except subprocess.CalledProcessError:
+        return False
+    return True
 
 
 def build(tree, jobs):
@@ -81,7 +84,7 @@ def main():
     given = parser.parse_args()
     patches = [patch.resolve() for patch in given.patches] or sorted(HERE.glob("*.patch"))
     if given.check:
-        return 1 if unfit(patches) else 0
+        return 0 if all([applies(patch) for patch in patches]) else 1
     with tempfile.TemporaryDirectory() as temporary:
         tree = (given.work or pathlib.Path(temporary)).resolve() / "tree"
         copy_tree(tree)
