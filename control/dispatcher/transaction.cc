@@ -219,31 +219,31 @@ protocol::IterationContext& Transaction::GetContext(IterationId iteration) {
 
 // --- Sending ----------------------------------------------------------------------
 
+template <class Peer, class Down>
+void Transaction::AddTo(Batches<Peer, Down>& batches, const std::shared_ptr<Peer>& peer,
+                        std::shared_ptr<const Down> message) {
+  std::shared_ptr<MessageBatch<Down>>& batch = batches[peer.get()];
+  if (batch == nullptr) {
+    batch = std::make_shared<MessageBatch<Down>>();
+    WhenDurableWithSequence(
+        [writer = peer->writer, batch](const absl::Status& durable, uint64_t sequence) {
+          if (durable.ok()) writer->SendAll(*batch, sequence);
+        });
+  }
+  batch->push_back(std::move(message));
+}
+
 void Transaction::Send(const std::shared_ptr<ClientPeer>& peer, ClientDown message) {
-  WhenDurableWithSequence([writer = peer->writer, message = std::move(message)](
-                              const absl::Status& durable, uint64_t sequence) mutable {
-    if (durable.ok()) writer->Send(std::move(message), sequence);
-  });
+  SendShared(peer, std::make_shared<const ClientDown>(std::move(message)));
 }
 
 void Transaction::Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message) {
-  std::shared_ptr<std::vector<WorkerDown>>& its = to_workers_[peer.get()];
-  if (its == nullptr) {
-    its = std::make_shared<std::vector<WorkerDown>>();
-    WhenDurableWithSequence(
-        [writer = peer->writer, its](const absl::Status& durable, uint64_t sequence) {
-          if (durable.ok()) writer->SendAll(std::move(*its), sequence);
-        });
-  }
-  its->push_back(std::move(message));
+  AddTo(to_workers_, peer, std::make_shared<const WorkerDown>(std::move(message)));
 }
 
 void Transaction::SendShared(const std::shared_ptr<ClientPeer>& peer,
                              std::shared_ptr<const ClientDown> message) {
-  WhenDurableWithSequence([writer = peer->writer, message = std::move(message)](
-                              const absl::Status& durable, uint64_t sequence) {
-    if (durable.ok()) writer->Send(*message, sequence);
-  });
+  AddTo(to_clients_, peer, std::move(message));
 }
 
 void Transaction::Send(IterationId iteration, ClientId client, ClientDown message) {

@@ -72,9 +72,10 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   void WhenDurableWithSequence(DurableCallback send) {
     pending_replies_.push_back(std::move(send));
   }
+  // The messages to one peer leave together.
   void Send(const std::shared_ptr<ClientPeer>& peer, ClientDown message);
   void Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message);
-  // Like Send(), for a message that several sessions get. It is copied only when it is sent.
+  // Like Send(), for a message that several sessions get.
   void SendShared(const std::shared_ptr<ClientPeer>& peer,
                   std::shared_ptr<const ClientDown> message);
   // Send the message to the session or worker, if it is connected.
@@ -104,6 +105,11 @@ class ABSL_SCOPED_LOCKABLE Transaction {
     ++core.transactions_.count;
     return core;
   }
+  template <class Peer, class Down>
+  using Batches = std::map<const Peer*, std::shared_ptr<MessageBatch<Down>>>;
+  template <class Peer, class Down>
+  void AddTo(Batches<Peer, Down>& batches, const std::shared_ptr<Peer>& peer,
+             std::shared_ptr<const Down> message);
   void Append();
   // Begins a snapshot of the journal if one is due, and takes further pieces of the one that is
   // under way.
@@ -122,8 +128,9 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   std::vector<Change> changes_;
   bool appends_anyway_ = false;
   std::vector<DurableCallback> pending_replies_;
-  // The messages of these callbacks: each worker's are sent together.
-  std::map<const WorkerPeer*, std::shared_ptr<std::vector<WorkerDown>>> to_workers_;
+  // The messages that callbacks of `pending_replies_` send.
+  Batches<ClientPeer, ClientDown> to_clients_;
+  Batches<WorkerPeer, WorkerDown> to_workers_;
   std::vector<Event> log_;
   absl::Status unwritable_;  // the reason for which its record cannot be journaled
 };

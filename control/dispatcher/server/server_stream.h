@@ -5,6 +5,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <iterator>
 #include <memory>
@@ -15,7 +16,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "control/dispatcher/core.h"
 #include "control/dispatcher/server/port_bounds.h"
 #include "control/dispatcher/server/stream_rights.h"
@@ -43,9 +43,9 @@ class ServerStreamWriter final : public StreamWriter<Down> {
   explicit ServerStreamWriter(Stream* stream) : stream_(stream) {}
   void Send(Down message, uint64_t sequence) override {
     MutexLock lock(mu_);
-    if (stream_ != nullptr) stream_->Send({&message, 1}, sequence);
+    if (stream_ != nullptr) stream_->Send(std::array{&message}, sequence);
   }
-  void SendAll(std::vector<Down> messages, uint64_t sequence) override {
+  void SendAll(const MessageBatch<Down>& messages, uint64_t sequence) override {
     MutexLock lock(mu_);
     if (stream_ != nullptr) stream_->Send(messages, sequence);
   }
@@ -86,18 +86,19 @@ class ServerStream final : public grpc::ServerGenericBidiReactor, public PortUse
     }
   }
 
-  void Send(absl::Span<const Down> messages, uint64_t sequence) {
+  // `messages`: pointers to at least one.
+  void Send(const auto& messages, uint64_t sequence) {
     std::vector<std::string> encoded;
     size_t size = 0;
-    for (const Down& message : messages) {
+    for (const auto& message : messages) {
       WireDown wire;
-      ToWire(message, &wire);
+      ToWire(*message, &wire);
       wire.set_sequence(sequence);
       size += encoded.emplace_back(wire.SerializeAsString()).size();
     }
     MutexLock lock(mu_);
     if (finish_.has_value()) return;
-    if (!IsRefusal(messages.front()) && !std::exchange(served_, true))
+    if (!IsRefusal(*messages.front()) && !std::exchange(served_, true))
       bounds_->OnServed(context_->peer());
     if (written_bytes_ > 0 &&
         written_bytes_ + waiting_bytes_ + size > bounds_->limits().unread_bytes) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "control/dispatcher/messages/stream_writer.h"
@@ -17,6 +18,10 @@ template <class Writer, class Down>
 class Inbox final : public Writer {
  public:
   void Send(Down message, uint64_t) override { messages.push_back(std::move(message)); }
+  void SendAll(const MessageBatch<Down>& batch, uint64_t sequence) override {
+    batches.push_back(batch.size());
+    Writer::SendAll(batch, sequence);
+  }
   void Finish(const absl::Status& status) override { finished = status; }
   // Returns the next message of that type and drops messages of other types before it.
   template <class M>
@@ -29,6 +34,7 @@ class Inbox final : public Writer {
     return std::nullopt;
   }
   std::deque<Down> messages;
+  std::vector<size_t> batches;  // the number of messages in each
   std::optional<absl::Status> finished;
 };
 

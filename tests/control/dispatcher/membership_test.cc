@@ -64,6 +64,17 @@ TEST_F(MembershipTest, IsNotSentForTheHellosAfterARestart) {
   EXPECT_FALSE(reader.inbox->Take<Membership>().has_value());
 }
 
+// A message costs gRPC far more than its bytes do.
+TEST_F(MembershipTest, IsSentTogetherWithTheWelcome) {
+  Start();
+  const JobAnswer job = DynamicJob();
+  Work(1);
+  Reader reader = Come(job, 0, 1);
+  EXPECT_EQ(reader.inbox->batches, std::vector<size_t>{2});
+  EXPECT_TRUE(reader.inbox->Take<Welcome>().has_value());
+  EXPECT_TRUE(reader.inbox->Take<Membership>().has_value());
+}
+
 TEST_F(MembershipTest, ChangesInABurstAreGathered) {
   Start();
   const JobAnswer job = DynamicJob();

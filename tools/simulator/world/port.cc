@@ -218,13 +218,9 @@ class Stream final : public ConnectionEvents, public control::StreamWriter<Down>
       : core_(core), observer_(observer), connection_(std::move(connection)) {}
 
   // --- From the core ---
-  void Send(Down message, uint64_t sequence) override {
-    if (connection_ == nullptr) return;
-    WireDown wire;
-    ToWire(message, &wire);
-    if (observer_ != nullptr) observer_->OnMessage(wire);
-    wire.set_sequence(sequence);
-    connection_->Send(wire.SerializeAsString());
+  void Send(Down message, uint64_t sequence) override { Transmit(message, sequence); }
+  void SendAll(const control::MessageBatch<Down>& messages, uint64_t sequence) override {
+    for (const auto& message : messages) Transmit(*message, sequence);
   }
   void Finish(const absl::Status& status) override {
     if (connection_ == nullptr) return;
@@ -254,6 +250,15 @@ class Stream final : public ConnectionEvents, public control::StreamWriter<Down>
   }
 
  private:
+  void Transmit(const Down& message, uint64_t sequence) {
+    if (connection_ == nullptr) return;
+    WireDown wire;
+    ToWire(message, &wire);
+    if (observer_ != nullptr) observer_->OnMessage(wire);
+    wire.set_sequence(sequence);
+    connection_->Send(wire.SerializeAsString());
+  }
+
   Core* const core_;
   TrafficObserver* const observer_;
   std::shared_ptr<Connection> connection_;  // null once the connection is closed
