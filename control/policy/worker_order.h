@@ -41,6 +41,7 @@ class WorkerOrder {
   void Remove(WorkerId worker);
 
   bool empty() const { return places_.empty(); }
+  bool contains(WorkerId worker) const { return loads_.contains(worker); }
   // REQUIRES: the order has the worker.
   const WorkerLoad& LoadOf(WorkerId worker) const { return loads_.at(worker); }
   // The preferred worker first.

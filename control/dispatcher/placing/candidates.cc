@@ -5,8 +5,9 @@
 
 namespace penstock::control {
 
-const WorkerOrder* Candidates::Order() const {
-  return some_ || iteration_.division.count > 0 ? nullptr : orders_.Of(iteration_, context_);
+const WorkerOrder* Candidates::Order(size_t avoided) const {
+  if (some_ || iteration_.division.count > 0) return nullptr;
+  return &orders_.Of(iteration_, context_, avoided);
 }
 
 bool Candidates::SomebodyHasRoom() const {
@@ -16,7 +17,7 @@ bool Candidates::SomebodyHasRoom() const {
 }
 
 WorkerId Candidates::Choose(PartitionId partition, absl::Span<const WorkerId> avoid) const {
-  const WorkerOrder* order = Order();
+  const WorkerOrder* order = Order(avoid.size());
   if (order == nullptr) return ChooseWorker(state_, iteration_, counts_, partition, list(), avoid);
   const WorkerId chosen = ChooseWorker(state_, iteration_, *order, avoid);
   PENSTOCK_INVARIANT(!orders_.checks_kept() ||

@@ -42,8 +42,9 @@ class Candidates {
   const PartitionCounts& counts() const { return counts_; }
 
  private:
-  // Returns the order of the candidates; null if there is none.
-  const WorkerOrder* Order() const;
+  // Returns the order of the candidates; null if there is none. `avoided`: as in
+  // WorkerOrders::Of().
+  const WorkerOrder* Order(size_t avoided = 0) const;
 
   const State& state_;
   const IterationState& iteration_;

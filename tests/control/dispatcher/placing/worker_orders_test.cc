@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <random>
+#include <tuple>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -55,7 +57,32 @@ class WorkerOrdersTest : public ::testing::Test {
     orders_.NoteEnded(kIteration, iteration().record.partition(partition).worker);
   }
   const IterationState& iteration() const { return state_.iterations.at(kIteration); }
-  const WorkerOrder* Order() { return orders_.Of(iteration(), context_); }
+  const WorkerOrder& Order(size_t avoided = 0) {
+    return orders_.Of(iteration(), context_, avoided);
+  }
+  // Opens, places, moves and ends partitions of two iterations, while workers come and go.
+  void ChangeAtRandom(uint64_t workers) {
+    std::mt19937_64 random(1);
+    for (uint64_t id = 1; id <= workers; ++id) AddWorker(id);
+    for (int step = 0; step < 4000; ++step) {
+      const IterationId id(1 + random() % 2);
+      const auto& partitions = state_.iterations.at(id).record.partitions;
+      const PartitionId partition(1 + random() % 12);
+      if (partition.value() > partitions.size()) {
+        Open(id);
+      } else if (const auto& its = partitions[partition.value() - 1]; its.collecting()) {
+        Assign(id, partition, WorkerId(1 + random() % workers));
+      } else if (id == kIteration && random() % 3 == 0) {
+        End(partition);
+      } else {
+        Raise(id, partition);
+      }
+      if (random() % 9 == 0) Lose(1 + random() % workers);
+      if (random() % 5 == 0) AddWorker(1 + random() % workers);
+      if (random() % 3 == 0) Order();
+    }
+    Order();
+  }
 
   State state_;
   ChangeLog<WorkerId> records_, connections_;
@@ -65,26 +92,11 @@ class WorkerOrdersTest : public ::testing::Test {
 };
 
 TEST_F(WorkerOrdersTest, FollowPartitionsAndWorkers) {
-  std::mt19937_64 random(1);
-  for (uint64_t id = 1; id <= 8; ++id) AddWorker(id);
-  for (int step = 0; step < 4000; ++step) {
-    const IterationId id(1 + random() % 2);
-    const auto& partitions = state_.iterations.at(id).record.partitions;
-    const PartitionId partition(1 + random() % 12);
-    if (partition.value() > partitions.size()) {
-      Open(id);
-    } else if (const auto& its = partitions[partition.value() - 1]; its.collecting()) {
-      Assign(id, partition, WorkerId(1 + random() % 8));
-    } else if (id == kIteration && random() % 3 == 0) {
-      End(partition);
-    } else {
-      Raise(id, partition);
-    }
-    if (random() % 9 == 0) Lose(1 + random() % 8);
-    if (random() % 5 == 0) AddWorker(1 + random() % 8);
-    if (random() % 3 == 0) Order();
-  }
-  Order();
+  ChangeAtRandom(8);
+}
+
+TEST_F(WorkerOrdersTest, OfFewPartitionsFollowThemToo) {
+  ChangeAtRandom(200);
 }
 
 TEST_F(WorkerOrdersTest, AnOrderThatWasNotAskedForInLongIsMadeAgain) {
@@ -92,21 +104,29 @@ TEST_F(WorkerOrdersTest, AnOrderThatWasNotAskedForInLongIsMadeAgain) {
   AddWorker(2);
   const PartitionId partition = Open(kIteration);
   Assign(kIteration, partition, WorkerId(1));
-  ASSERT_NE(Order(), nullptr);
+  Order();
   for (int i = 0; i < 100'000; ++i) {
     Raise(kIteration, partition);
     Assign(kIteration, partition, WorkerId(2));
   }
-  EXPECT_EQ(Order()->LoadOf(WorkerId(2)).partitions, 1);
+  EXPECT_EQ(Order().LoadOf(WorkerId(2)).partitions, 1);
 }
 
-TEST_F(WorkerOrdersTest, AnIterationWithFewPartitionsHasNone) {
-  for (uint64_t id = 1; id <= 20; ++id) AddWorker(id);
-  Open(kIteration);
-  Open(kIteration);
-  EXPECT_EQ(Order(), nullptr);
-  Open(kIteration);
-  EXPECT_NE(Order(), nullptr);
+TEST_F(WorkerOrdersTest, OfFewPartitionsHaveTheWorkersThatMayBeChosen) {
+  for (uint64_t id = 1; id <= 100; ++id) AddWorker(id);
+  Assign(kIteration, Open(kIteration), WorkerId(1));
+  const PartitionId other = Open(IterationId(2));
+  Assign(IterationId(2), other, WorkerId(3));
+  const auto workers = [&](size_t avoided) {
+    std::vector<uint64_t> in_order;
+    for (const auto& place : Order(avoided).places())
+      in_order.push_back(std::get<WorkerId>(place).value());
+    return in_order;
+  };
+  EXPECT_EQ(workers(0), (std::vector<uint64_t>{2, 1}));
+  EXPECT_EQ(workers(2), (std::vector<uint64_t>{2, 4, 5, 1}));
+  Raise(IterationId(2), other);
+  EXPECT_EQ(workers(2), (std::vector<uint64_t>{2, 3, 4, 1}));
 }
 
 }  // namespace
