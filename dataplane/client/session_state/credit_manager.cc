@@ -29,24 +29,41 @@ constexpr int kMostGaveBack = 5;
 
 }  // namespace
 
+std::vector<CreditManager::Link>::iterator CreditManager::PlaceOf(WorkerId worker) {
+  return std::ranges::lower_bound(links_, worker, {}, &Link::worker);
+}
+
+CreditManager::Link* CreditManager::Find(WorkerId worker) {
+  const auto place = PlaceOf(worker);
+  return place != links_.end() && place->worker == worker ? &*place : nullptr;
+}
+
+int64_t CreditManager::asked(WorkerId worker) const {
+  const auto place = std::ranges::lower_bound(links_, worker, {}, &Link::worker);
+  return place != links_.end() && place->worker == worker ? place->asked : 0;
+}
+
 void CreditManager::AddLink(WorkerId worker) {
-  if (links_.try_emplace(worker).second) ++without_credits_;
+  if (Find(worker) == nullptr) {
+    links_.insert(PlaceOf(worker), {.worker = worker});
+    ++without_credits_;
+  }
   OnChange();
 }
 
 void CreditManager::RemoveLink(WorkerId worker) {
-  auto link = links_.find(worker);
-  if (link == links_.end()) return;
-  SetCredits(link->second, 0);
-  SetGaveBack(link->second, 0);
+  Link* const link = Find(worker);
+  if (link == nullptr) return;
+  SetCredits(*link, 0);
+  SetGaveBack(*link, 0);
   --without_credits_;
-  links_.erase(link);
+  links_.erase(PlaceOf(worker));
   OnChange();
 }
 
 void CreditManager::OnReceived(WorkerId worker, int64_t bytes) {
   OnDropped(worker);
-  if (auto link = links_.find(worker); link != links_.end()) ++link->second.held;
+  if (Link* const link = Find(worker)) ++link->held;
   ++held_;
   held_bytes_ += bytes;
   mean_bytes_ = mean_bytes_ == 0 ? bytes : mean_bytes_ + (bytes - mean_bytes_) / 16;
@@ -54,39 +71,34 @@ void CreditManager::OnReceived(WorkerId worker, int64_t bytes) {
 }
 
 void CreditManager::OnDropped(WorkerId worker) {
-  auto link = links_.find(worker);
-  if (link == links_.end() || link->second.asked == 0) return;  // sent without a credit
-  SetCredits(link->second, link->second.asked - 1);
-  ++link->second.received_since_recall;
-  SetGaveBack(link->second, 0);
-  link->second.last_until = 0;
+  Link* const link = Find(worker);
+  if (link == nullptr || link->asked == 0) return;  // sent without a credit
+  SetCredits(*link, link->asked - 1);
+  ++link->received_since_recall;
+  SetGaveBack(*link, 0);
+  link->last_until = 0;
   OnChange();
 }
 
 void CreditManager::OnRecalled(WorkerId worker, int64_t count) {
-  auto link = links_.find(worker);
-  if (link == links_.end()) return;
-  count = std::min(count, link->second.asked);
-  link->second.recalling = false;
-  SetCredits(link->second, link->second.asked - count);
+  Link* const link = Find(worker);
+  if (link == nullptr) return;
+  count = std::min<int64_t>(count, link->asked);
+  link->recalling = false;
+  SetCredits(*link, link->asked - count);
   OnChange();
-  if (count == 0 || link->second.received_since_recall > 0) return;
-  SetGaveBack(link->second, std::min(link->second.gave_back + 1, kMostGaveBack));
-  link->second.last_until = grants_ + (int64_t{1} << link->second.gave_back);
+  if (count == 0 || link->received_since_recall > 0) return;
+  SetGaveBack(*link, std::min(link->gave_back + 1, kMostGaveBack));
+  link->last_until = grants_ + (int64_t{1} << link->gave_back);
 }
 
 void CreditManager::OnReleased(WorkerId worker, int64_t bytes) {
   PENSTOCK_CHECK(held_ > 0);
-  auto link = links_.find(worker);
-  if (link != links_.end() && link->second.held > 0) --link->second.held;
+  Link* const link = Find(worker);
+  if (link != nullptr && link->held > 0) --link->held;
   --held_;
   held_bytes_ -= bytes;
   OnChange();
-}
-
-int64_t CreditManager::asked(WorkerId worker) const {
-  const auto link = links_.find(worker);
-  return link == links_.end() ? 0 : link->second.asked;
 }
 
 int64_t CreditManager::Limit(int64_t max_elements, int64_t bytes, int64_t mean_bytes,
@@ -130,33 +142,34 @@ CreditManager::Grants CreditManager::TakeGrants() {
   // The worker with the fewest credits comes first. Ties go, in this order, to a worker that is not
   // passed over, to the worker with the fewest held elements, and to the one with the oldest last
   // grant.
-  const auto order_of = [&](WorkerId worker, const Link& link) {
+  const auto order_of = [&](const Link& link) {
     const int64_t room = share_of(link) - link.asked;
     const bool has_room = link.asked == 0 || room >= std::max<int64_t>(1, portion_of(link));
     return Order(!has_room, link.asked, link.last_until > grants_, link.held, link.last_grant,
-                 worker);
+                 link.worker);
   };
+  // Returns false if nothing is granted.
+  const auto grant = [&](Link& link) {
+    const int64_t count = std::min(share_of(link) - link.asked, free);
+    const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
+    if (count <= 0 || (count < portion_of(link) && !in_a_hurry)) return false;
+    if (link.asked == 0) link.seen_asked = false;
+    SetCredits(link, link.asked + count);
+    link.last_grant = ++grants_;
+    free -= count;
+    grants.push_back({link.worker, count});
+    return true;
+  };
+  // Most of the time few credits are free, and one worker gets them all.
+  if (!grant(*std::ranges::min_element(links_, {}, order_of)) || free == 0) return grants;
   candidates_.clear();
-  for (auto& [worker, link] : links_) candidates_.push_back({order_of(worker, link), &link});
+  for (Link& link : links_) candidates_.push_back({order_of(link), &link});
   std::ranges::make_heap(candidates_, std::greater<>());
   while (free > 0) {
     std::ranges::pop_heap(candidates_, std::greater<>());
     auto& [order, next] = candidates_.back();
-    const WorkerId worker = std::get<WorkerId>(order);
-    Link& link = *next;
-    const Order now = order_of(worker, link);
-    if (now == order) {
-      const int64_t count = std::min(share_of(link) - link.asked, free);
-      if (count <= 0) break;
-      const bool in_a_hurry = link.asked == 0 && held_ < limit() / 4;
-      if (count < portion_of(link) && !in_a_hurry) break;
-      if (link.asked == 0) link.seen_asked = false;
-      SetCredits(link, link.asked + count);
-      link.last_grant = ++grants_;
-      free -= count;
-      grants.push_back({worker, count});
-    }
-    order = order_of(worker, link);  // it is no longer passed over, or has got credits
+    if (order_of(*next) == order && !grant(*next)) break;
+    order = order_of(*next);  // it is no longer passed over, or has got credits
     std::ranges::push_heap(candidates_, std::greater<>());
   }
   return grants;
@@ -170,7 +183,7 @@ bool CreditManager::Starving() const {
 void CreditManager::SetCredits(Link& link, int64_t credits) {
   without_credits_ += int{credits == 0} - int{link.asked == 0};
   asked_ += credits - link.asked;
-  link.asked = credits;
+  link.asked = static_cast<int32_t>(credits);
 }
 
 void CreditManager::SetGaveBack(Link& link, int times) {
@@ -180,19 +193,18 @@ void CreditManager::SetGaveBack(Link& link, int times) {
 
 bool CreditManager::ComputeStarving() const {
   if (asked_ == 0 || Free() > 0) return false;
-  return std::any_of(links_.begin(), links_.end(), [](const auto& link) {
-    return link.second.asked == 0 && link.second.held == 0;
-  });
+  return std::ranges::any_of(links_,
+                             [](const Link& link) { return link.asked == 0 && link.held == 0; });
 }
 
 absl::InlinedVector<WorkerId, 4> CreditManager::TakeRecalls() {
   absl::InlinedVector<WorkerId, 4> idle;
   const bool starving = Starving();
-  for (auto& [worker, link] : links_) {
+  for (Link& link : links_) {
     const bool sent = link.received_since_recall > 0;
     if (starving && link.seen_asked && link.asked > 0 && !sent && !link.recalling) {
       link.recalling = true;
-      idle.push_back(worker);
+      idle.push_back(link.worker);
     }
     link.seen_asked = link.asked > 0;
     link.received_since_recall = 0;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
 #include "absl/container/inlined_vector.h"
 #include "penstock/ids.h"
 
@@ -91,16 +90,17 @@ class CreditManager {
 
  private:
   struct Link {
-    int64_t asked = 0;
-    int64_t held = 0;  // too low while elements of the worker's previous link are held
-    int64_t received_since_recall = 0;
-    int64_t last_grant = 0;  // number of the worker's last grant
+    WorkerId worker;
+    int32_t asked = 0;
+    int32_t held = 0;  // too low while elements of the worker's previous link are held
+    int32_t received_since_recall = 0;
     bool recalling = false;
     bool seen_asked = false;  // has had credits since the last TakeRecalls()
     // How many times in a row the worker gave back all its credits. Other workers are preferred
     // until grant number `last_until`.
     int gave_back = 0;
     int64_t last_until = 0;
+    int64_t last_grant = 0;  // number of the worker's last grant
   };
 
   // The worker that gets credits first has the lowest order.
@@ -116,6 +116,8 @@ class CreditManager {
     may_grant_ = true;
     starving_.reset();
   }
+  std::vector<Link>::iterator PlaceOf(WorkerId worker);  // of its link, or where it would be
+  Link* Find(WorkerId worker);                           // nullptr: there is none
   bool ComputeStarving() const;
   void SetCredits(Link& link, int64_t credits);
   void SetGaveBack(Link& link, int times);
@@ -137,10 +139,10 @@ class CreditManager {
   int64_t held_ = 0;
   int64_t held_bytes_ = 0;
   int64_t grants_ = 0;
-  int64_t without_credits_ = 0;            // the number of links that have none
-  int64_t gave_back_ = 0;                  // the number of links that have returned all of theirs
-  absl::btree_map<WorkerId, Link> links_;  // TakeGrants() looks at all of them
-  std::vector<Candidate> candidates_;      // of TakeGrants(); kept for its memory
+  int64_t without_credits_ = 0;        // the number of links that have none
+  int64_t gave_back_ = 0;              // the number of links that have returned all of theirs
+  std::vector<Link> links_;            // by worker; TakeGrants() looks at all of them
+  std::vector<Candidate> candidates_;  // of TakeGrants(); kept for its memory
 };
 
 }  // namespace penstock::client
