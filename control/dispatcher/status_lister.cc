@@ -223,9 +223,10 @@ bool StatusLister::ListLinksOf(const JobRecord& job, int64_t repetition, const S
   std::vector<LinkStatus> links = from_.links.Of(session);
   const auto worker_of = [](const LinkStatus& link) { return link.counts.worker; };
   std::ranges::sort(links, {}, worker_of);
-  const protocol::IterationRecord& record = state_.iterations.at(session.first).record;
-  const auto reader = record.FindReader(session.second);
-  const std::string reads = reader ? DescribeLinks(record, *reader, shared_.options.max_links) : "";
+  const IterationState& iteration = state_.iterations.at(session.first);
+  const auto reader = iteration.record.FindReader(session.second);
+  const std::string reads =
+      reader ? DescribeLinks(state_, iteration, *reader, shared_.options.max_links) : "";
   for (LinkStatus& link : links) {
     const WorkerId id = link.counts.worker;
     if (continues && id.value() < first.Id(3)) continue;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "control/policy/mix.h"
 #include "control/protocol/each_position.h"
+#include "control/state/format.h"
 
 namespace penstock::control {
 
@@ -241,14 +242,32 @@ void AudienceCounts::Count(const protocol::IterationRecord& record,
                   now.ended};
 }
 
-std::string DescribeLinks(const protocol::IterationRecord& record, size_t reader,
+// Returns why each reader reads each worker. If that is not so, some partition was placed when
+// there were few readers, and is read by all of those.
+static const char* WhyAll(const State& state, const IterationState& iteration) {
+  const protocol::IterationRecord& record = iteration.record;
+  if (record.coordinated()) return "coordinated reads";
+  if (state.jobs.at(iteration.job).terms.deterministic) return "a fixed order";
+  if (iteration.division.count > 0) return "static shards";
+  if (!record.shared()) return "each trainer reads all elements";
+  if (record.at_least_once) return "visitation at_least_once";
+  if (state.format < kAudiencesFormat) return "the upgrade is not finalised";
+  return "few trainers, or came early";
+}
+
+std::string DescribeLinks(const State& state, const IterationState& iteration, size_t reader,
                           int64_t max_links) {
   absl::flat_hash_map<WorkerId, bool> reads;
-  for (const protocol::PartitionRecord& partition : record.partitions)
+  for (const protocol::PartitionRecord& partition : iteration.record.partitions)
     if (!partition.collecting()) reads[partition.worker] |= partition.MayServe(reader);
+  const auto of = static_cast<int64_t>(reads.size());
   const auto its = std::ranges::count_if(reads, [](const auto& entry) { return entry.second; });
-  if (static_cast<size_t>(its) == reads.size()) return absl::StrCat("all ", reads.size());
-  return absl::StrCat(its, " of ", reads.size(), " (max_links ", max_links, ")");
+  const std::string bound =
+      max_links == 0 ? "max_links was lower" : absl::StrCat("max_links ", max_links);
+  if (its < of) return absl::StrCat(its, " of ", of, " (", bound, ")");
+  const bool has_reason = max_links > 0 && of > max_links;
+  return absl::StrCat("all ", of,
+                      has_reason ? absl::StrCat(" (", WhyAll(state, iteration), ")") : "");
 }
 
 }  // namespace penstock::control

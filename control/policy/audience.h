@@ -140,9 +140,9 @@ class AudienceCounts {
 MoreReaders ReadersToAdd(const protocol::IterationRecord& record, const AudienceCounts& counts,
                          const LinkRule& rule);
 
-// Says how many of the workers with partitions the reader reads, and why: "all 12", or "66 of 1000
-// (max_links 64)".
-std::string DescribeLinks(const protocol::IterationRecord& record, size_t reader,
+// Says how many of the workers with partitions the reader reads, and why: "all 12", "66 of 1000
+// (max_links 64)", or "all 1000 (static shards)" if they are more than max_links.
+std::string DescribeLinks(const State& state, const IterationState& iteration, size_t reader,
                           int64_t max_links);
 
 }  // namespace penstock::control

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "control/state/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/control/policy/audience_fixture.h"
@@ -245,10 +246,31 @@ TEST_F(AudienceTest, TheLinksOfAReaderAreDescribedWithTheirReason) {
   for (uint64_t client = 1; client <= 3; ++client) Join(client);
   Open(5);
   Alter(p::PartitionAssigned{PartitionId(1), Placement(1), WorkerId(7)});
-  EXPECT_EQ(DescribeLinks(record_, 2, 1), "all 1");
+  State state;
+  state.format = kAudiencesFormat;
+  JobTerms& terms = state.jobs[JobId(1)].terms;
+  Division division;
+  const auto describe = [&](size_t reader, int64_t max_links) {
+    IterationState iteration;
+    iteration.job = JobId(1);
+    iteration.division = division;
+    iteration.record = record_;
+    return DescribeLinks(state, iteration, reader, max_links);
+  };
+  EXPECT_EQ(describe(2, 1), "all 1");
   for (uint64_t n = 2; n <= 4; ++n) Assign(n, IndexSet::Of(0, 2));
-  EXPECT_EQ(DescribeLinks(record_, 0, 1), "all 4");
-  EXPECT_EQ(DescribeLinks(record_, 2, 1), "1 of 4 (max_links 1)");
+  EXPECT_EQ(describe(0, 4), "all 4");
+  EXPECT_EQ(describe(2, 1), "1 of 4 (max_links 1)");
+  EXPECT_EQ(describe(2, 0), "1 of 4 (max_links was lower)");
+  EXPECT_EQ(describe(0, 1), "all 4 (few trainers, or came early)");
+  state.format = kFirstFormat;
+  EXPECT_EQ(describe(0, 1), "all 4 (the upgrade is not finalised)");
+  record_.at_least_once = true;
+  EXPECT_EQ(describe(0, 1), "all 4 (visitation at_least_once)");
+  division.count = 4;
+  EXPECT_EQ(describe(0, 1), "all 4 (static shards)");
+  terms.deterministic = true;
+  EXPECT_EQ(describe(0, 1), "all 4 (a fixed order)");
 }
 
 }  // namespace
