@@ -162,6 +162,21 @@ absl::Status EtcdCluster::AwaitAnswer(EtcdOptions options) const {
   return client->Get({.key = "/none"}, absl::Minutes(1)).status();
 }
 
+absl::Status EtcdCluster::AddUser(const std::string& name, const std::string& password,
+                                  const std::string& prefix) const {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"user", "add", "root:secret"},
+           {"user", "grant-role", "root", "root"},
+           {"role", "add", name},
+           {"role", "grant-permission", "--prefix=true", name, "readwrite", prefix},
+           {"user", "add", absl::StrCat(name, ":", password)},
+           {"user", "grant-role", name, name},
+           {"auth", "enable"}}) {
+    RETURN_IF_ERROR(Control(arguments));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status EtcdCluster::Control(absl::Span<const std::string> arguments) const {
   std::vector<std::string> command = {
       "etcdctl", absl::StrCat("--endpoints=http://", kLoopback, members_[0].client_port)};

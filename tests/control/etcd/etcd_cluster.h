@@ -38,6 +38,10 @@ class EtcdCluster {
   void Restart(int member);
   // Waits until a client of the given options can read, or of any member.
   absl::Status AwaitAnswer(EtcdOptions options) const;
+  // Lets users in only with their passwords, and makes one who may read and write only the keys
+  // that begin with `prefix`. Once for a cluster without TLS.
+  absl::Status AddUser(const std::string& name, const std::string& password,
+                       const std::string& prefix) const;
   // Runs etcdctl with these arguments on the first member.
   absl::Status Control(absl::Span<const std::string> arguments) const;
 

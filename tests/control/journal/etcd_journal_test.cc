@@ -49,6 +49,16 @@ class EtcdPlace final : public JournalPlace {
   }
 
   EtcdCluster& cluster() { return *cluster_; }
+  // From now on, all clients are of this user, who has rights for the journal's keys only.
+  absl::Status LimitTo(const std::string& user) {
+    const absl::Status added = cluster_->AddUser(user, "word", kPrefix);
+    if (!added.ok()) return added;
+    EtcdOptions options = cluster_->Options();
+    options.user = user;
+    options.password = "word";
+    client_ = *EtcdClient::Make(std::move(options));
+    return absl::OkStatus();
+  }
   std::shared_ptr<EtcdClient> client() { return client_; }
   bool Commit(std::vector<EtcdOperation> operations) {
     return Eventually([&] { return client_->Commit({.then = operations}).ok(); });
@@ -243,6 +253,19 @@ TEST_F(EtcdJournalTest, ASnapshotDeletesWhatItReplaces) {
   EXPECT_TRUE(place_.Keys("snapshot_chunk/").empty());
   journal.reset();
   EXPECT_EQ(Reopen().last_sequence(), 7u);
+}
+
+TEST_F(EtcdJournalTest, NeedsRightsForItsOwnKeysOnly) {
+  const absl::Status limited = place_.LimitTo("penstock");
+  ASSERT_TRUE(limited.ok()) << limited;
+  auto journal = Start(place_.client());
+  FillJournal(*journal, 1, 3);
+  journal->Snapshot(3, WholeSnapshot({std::string(2'000'000, 'b')}));
+  FillJournal(*journal, 4, 4);
+  const absl::Status compacted = place_.client()->Compact(1, kReadBound);
+  EXPECT_EQ(compacted.code(), absl::StatusCode::kOutOfRange) << compacted;  // the journal did it
+  journal.reset();
+  EXPECT_EQ(Reopen().last_sequence(), 4u);
 }
 
 // Each group has a key of its own. A page for every 16 of them would make a takeover slow.
