@@ -116,7 +116,7 @@ std::string Coverage::Table(const std::vector<std::string>& known) const {
 
 std::string PhaseOf(const Shadow& shadow) {
   std::optional<size_t> earliest;
-  for (const auto& [id, iteration] : shadow.iterations()) {
+  for (const auto& [id, iteration] : shadow.progress()) {
     const size_t phase = PhaseNumber(iteration);
     earliest = std::min(earliest.value_or(phase), phase);
   }

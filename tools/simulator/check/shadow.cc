@@ -243,9 +243,12 @@ const CommittedIterations& Shadow::iterations() const {
   return iterations_;
 }
 
-// A forgotten record has no histories any more. The histories that were noted earlier stay. The
-// sets of a long pass have many intervals, so they are not copied at each record.
-void Shadow::NoteChanged() const {
+const CommittedIterations& Shadow::progress() const {
+  NoteProgress();
+  return iterations_;
+}
+
+void Shadow::NoteProgress() const {
   for (const IterationId id : std::exchange(changed_, {})) {
     const auto found = state_.iterations.find(id);
     if (found == state_.iterations.end()) continue;  // created by this record, or gone
@@ -260,9 +263,20 @@ void Shadow::NoteChanged() const {
     for (const protocol::PartitionRecord& partition : iteration.record.partitions) {
       its.ends.push_back(partition.end);
     }
-    if (iteration.record.forgotten) continue;
+    changed_sets_.insert(id);
+  }
+}
+
+// A forgotten record has no histories any more. The histories that were noted earlier stay. The
+// sets of a long pass have many intervals, so they are not copied at each record.
+void Shadow::NoteChanged() const {
+  NoteProgress();
+  for (const IterationId id : std::exchange(changed_sets_, {})) {
+    const auto found = state_.iterations.find(id);
+    if (found == state_.iterations.end() || found->second.record.forgotten) continue;
+    CommittedIteration& its = iterations_[id];
     its.readers.clear();
-    for (const protocol::ReaderRecord& reader : iteration.record.readers) {
+    for (const protocol::ReaderRecord& reader : found->second.record.readers) {
       its.readers.push_back({reader.client, reader.committed});
     }
   }

@@ -93,6 +93,9 @@ class Shadow {
 
   uint64_t sequence() const { return sequence_; }
   const CommittedIterations& iterations() const;
+  // Like iterations(), except that the committed sets may be of an earlier record. To copy the sets
+  // of long passes takes time.
+  const CommittedIterations& progress() const;
 
  private:
   absl::Status Apply(uint64_t sequence, const std::string& record);
@@ -101,6 +104,7 @@ class Shadow {
   void NoteChange(uint64_t sequence, const control::Change& change);
   // Copies to `iterations_` what the records of the changed iterations contain.
   void NoteChanged() const;
+  void NoteProgress() const;  // without the committed sets
 
   std::function<void(const std::string&)> on_record_;
   control::State state_;
@@ -110,8 +114,9 @@ class Shadow {
   std::deque<std::pair<uint64_t, std::string>> durable_;
   // The dispatcher's own states that wait for their record, by its number.
   std::map<uint64_t, std::vector<std::string>> own_states_;
-  mutable CommittedIterations iterations_;  // complete, except for those in `changed_`
+  mutable CommittedIterations iterations_;  // complete, except for those in the next two sets
   mutable std::set<IterationId> changed_;
+  mutable std::set<IterationId> changed_sets_;  // except for the committed sets
 };
 
 // Returns a journal that passes everything on to `journal`, and tells `shadow` what is appended,
