@@ -44,7 +44,7 @@ const std::optional<uint64_t> kSeedsOfEach = [] {
 Outcome RunOf(const Scenario& scenario, uint64_t seed,
               std::function<void(const std::string& record)> on_record = {}) {
   absl::StatusOr<Outcome> outcome =
-      RunScenario(scenario, seed, /*trace=*/nullptr, std::move(on_record));
+      RunScenario(scenario, seed, {.on_record = std::move(on_record)});
   // After such an error no other run may begin in this process.
   if (!outcome.ok()) {
     ADD_FAILURE() << "seed " << seed << ": " << outcome.status();

@@ -43,6 +43,7 @@ struct Arguments {
 struct Sums {
   int64_t seeds = 0;
   int64_t failed = 0;
+  int64_t inconclusive = 0;
   int64_t elements = 0;
   int64_t given_up = 0;
   int64_t switches = 0;
@@ -62,14 +63,29 @@ absl::Status ChooseSeeds(const Arguments& given, Scenario& scenario) {
   return absl::InvalidArgumentError("--seeds needs a range such as 1..200");
 }
 
+// Lets a long run print every ten seconds how many minutes of the cluster have passed.
+void PrintProgress(const Scenario& scenario, uint64_t seed, Watch& watch) {
+  watch.on_minute = [&scenario, seed, begin = absl::Now(),
+                     last = absl::Now()](absl::Duration now) mutable {
+    if (absl::Now() < last + absl::Seconds(10)) return;
+    last = absl::Now();
+    std::fprintf(stderr, "seed %s: %.0f min in %.0f s; the faults end at %.0f min\n",
+                 absl::StrCat(seed).c_str(), absl::ToDoubleMinutes(now),
+                 absl::ToDoubleSeconds(last - begin), absl::ToDoubleMinutes(scenario.calm));
+  };
+}
+
 // Runs the seed. `file`: gets the trace; empty: no trace.
 absl::StatusOr<Outcome> RunOnce(const Scenario& scenario, uint64_t seed, const std::string& file) {
-  if (file.empty()) return RunScenario(scenario, seed);
+  Watch watch;
+  PrintProgress(scenario, seed, watch);
+  if (file.empty()) return RunScenario(scenario, seed, watch);
   std::FILE* const out = std::fopen(file.c_str(), "w");
   if (out == nullptr) return absl::UnavailableError(absl::StrCat("cannot write ", file));
   const absl::Cleanup close = [out] { std::fclose(out); };
   Trace trace(out);
-  return RunScenario(scenario, seed, &trace);
+  watch.trace = &trace;
+  return RunScenario(scenario, seed, watch);
 }
 
 // Runs one seed, twice if the replay is checked. A difference counts as a violation.
@@ -124,6 +140,7 @@ absl::Status Simulate(const Arguments& given, int& exit_code) {
     Report(given, seed, outcome);
     ++sums.seeds;
     sums.failed += outcome.violations.empty() ? 0 : 1;
+    sums.inconclusive += outcome.inconclusive ? 1 : 0;
     sums.elements += outcome.elements;
     sums.given_up += outcome.given_up;
     sums.switches += outcome.switches;
@@ -132,10 +149,10 @@ absl::Status Simulate(const Arguments& given, int& exit_code) {
       std::printf("hash %s\n", absl::StrFormat("%016x", outcome.hash).c_str());
   }
   std::printf("%s\n",
-              absl::StrFormat("%d seeds, %d failed: %d elements, %d given up, %.2f virtual hours, "
-                              "%.1f s, %d switches",
-                              sums.seeds, sums.failed, sums.elements, sums.given_up,
-                              absl::ToDoubleHours(sums.virtual_time),
+              absl::StrFormat("%d seeds, %d failed, %d inconclusive: %d elements, %d given up, "
+                              "%.2f virtual hours, %.1f s, %d switches",
+                              sums.seeds, sums.failed, sums.inconclusive, sums.elements,
+                              sums.given_up, absl::ToDoubleHours(sums.virtual_time),
                               absl::ToDoubleSeconds(absl::Now() - begin), sums.switches)
                   .c_str());
   exit_code = sums.failed == 0 ? 0 : 1;

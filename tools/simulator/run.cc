@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/simulator/run.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "control/sync/clock.h"
 #include "control/sync/thread.h"
+#include "include/status_macros.h"
 #include "tools/simulator/check/jobs.h"
 #include "tools/simulator/check/progress.h"
 #include "tools/simulator/engine/scheduler.h"
@@ -56,7 +58,7 @@ struct Run {
   World world;
   std::optional<Cluster> cluster;  // made by Direct()
   std::optional<Faults> faults;
-  bool finished = false;          // all trainers have reached the end
+  bool finished = false;          // all trainers have reached the end of their jobs
   bool ended = false;             // no process is left
   std::vector<std::string> left;  // the fibers that were left when all should have ended
   Outcome outcome;
@@ -72,10 +74,11 @@ void Direct(Run& run) {
   Sleep(world.scenario.calm);
   cluster.Mend();
   const absl::Time deadline = BootTime() + world.scenario.finished_within;
-  while (cluster.AnyReads() && BootTime() < deadline) Sleep(kReadPoll);
-  run.finished = !cluster.AnyReads();
+  while (cluster.AnyReads() && !world.ended_by_deaths && BootTime() < deadline) Sleep(kReadPoll);
   run.outcome.virtual_time = world.now();
-  if (run.finished) {
+  run.outcome.inconclusive = world.ended_by_deaths;
+  run.finished = !cluster.AnyReads() && !world.ended_by_deaths;
+  if (run.finished || world.ended_by_deaths) {
     run.ended = cluster.Stop();
     if (!run.ended) NoteStuck(world, "processes that were told to end still run");
   } else {
@@ -85,6 +88,17 @@ void Direct(Run& run) {
   if (!run.ended) run.ended = cluster.CrashAll();
   if (!run.ended) run.left = run.scheduler.Waiting();
   world.director->Kill();
+}
+
+absl::Status RunUntil(absl::Time end, const Watch& watch, Run& run) {
+  absl::Time next = run.world.start;
+  while (next < end) {
+    next = std::min(next + absl::Minutes(1), end);
+    RETURN_IF_ERROR(run.scheduler.Run(next));
+    if (run.scheduler.now() < next) break;  // no event is left
+    if (watch.on_minute != nullptr) watch.on_minute(run.world.now());
+  }
+  return absl::OkStatus();
 }
 
 void Check(Run& run) {
@@ -101,18 +115,17 @@ void Check(Run& run) {
 
 }  // namespace
 
-absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, Trace* trace,
-                                    std::function<void(const std::string& record)> on_record) {
+absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, const Watch& watch) {
   Trace none;
-  Trace& used = trace == nullptr ? none : *trace;
+  Trace& used = watch.trace == nullptr ? none : *watch.trace;
   auto run = std::make_unique<Run>(scenario, seed, used);
-  run->world.shadow.Watch([&world = run->world, &on_record](const std::string& record) {
+  run->world.shadow.Watch([&world = run->world, &watch](const std::string& record) {
     world.coverage.OnRecord(record);
-    if (on_record != nullptr) on_record(record);
+    if (watch.on_record != nullptr) watch.on_record(record);
   });
   run->scheduler.StartIn(run->world.director, "main", [&run] { Direct(*run); });
   const absl::Duration bound = scenario.calm + scenario.finished_within + kTimeToEnd;
-  absl::Status status = run->scheduler.Run(run->world.start + bound);
+  absl::Status status = RunUntil(run->world.start + bound, watch, *run);
   if (status.ok() && !run->ended) {
     if (run->left.empty()) run->left = run->scheduler.Waiting();
     status = absl::InternalError(
@@ -128,6 +141,7 @@ absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, Tra
   outcome.violations = run->world.violations;
   outcome.switches = run->scheduler.switches();
   outcome.coverage = run->world.coverage;
+  if (outcome.inconclusive) outcome.coverage.Saw("run inconclusive");
   run.reset();
   outcome.hash = used.hash();
   return outcome;

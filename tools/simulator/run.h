@@ -21,17 +21,27 @@ struct Outcome {
   int64_t elements = 0;                 // that are in exactly one history
   int64_t given_up = 0;                 // see Findings
   int64_t switches = 0;                 // between fibers
+  // Faults killed so many workers under one partition that the dispatcher ended its job. What
+  // trainers got was not checked.
+  bool inconclusive = false;
   Coverage coverage;                    // the states in which the run was
   std::vector<std::string> violations;  // promises that do not hold, the first one first
 };
 
+// What follows a run. It does not change the run.
+struct Watch {
+  Trace* trace = nullptr;  // gets what happens
+  // Called with each record that is durable in the dispatcher's journal.
+  std::function<void(const std::string& record)> on_record = nullptr;
+  std::function<void(absl::Duration now)> on_minute = nullptr;  // after each virtual minute
+};
+
 // Builds the cluster, runs the scenario, checks what trainers got, and ends the cluster. Needs a
-// process with one thread, without variables PENSTOCK_*. `trace` may be nullptr. `on_record` is
-// called with each record that is durable in the dispatcher's journal.
+// process with one thread, without variables PENSTOCK_*.
 //
 // An error means that the run could not be ended, so that its fibers are still there: the process
 // must then not run another one.
-absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed, Trace* trace = nullptr,
-                                    std::function<void(const std::string& record)> on_record = {});
+absl::StatusOr<Outcome> RunScenario(const Scenario& scenario, uint64_t seed,
+                                    const Watch& watch = {});
 
 }  // namespace penstock::simulator

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "control/sync/clock.h"
 
@@ -49,6 +50,13 @@ static bool FollowsFromFaults(const World& world, const absl::Status& status) {
          absl::IsAborted(status) || absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
 }
 
+// Returns whether the dispatcher ended a job because it takes one of its elements for the cause of
+// its workers' deaths.
+static bool IsEndedByDeaths(const absl::Status& status) {
+  return absl::IsInternal(status) &&
+         absl::StrContains(status.message(), "workers died while they ran it");
+}
+
 // Returns whether a trainer was refused because its namespace has as many clients as it may have.
 static bool IsRefusedByLimit(const World& world, const absl::Status& status) {
   const auto& namespaces = world.scenario.namespaces;
@@ -84,7 +92,12 @@ void Role::Run(const std::shared_ptr<Life>& life) {
   if (life_ == life) life_ = nullptr;
   world_.Note("over", absl::StrCat(name_, " ", status.ToString()));
   if (!life->alive() || status.ok()) return;
-  const bool explained = !world_.scenario.rules.empty() && FollowsFromFaults(world_, status);
+  const bool has_faults = !world_.scenario.rules.empty();
+  if (has_faults && IsEndedByDeaths(status)) {
+    world_.ended_by_deaths = true;
+    return;
+  }
+  const bool explained = has_faults && FollowsFromFaults(world_, status);
   if (!explained && !IsRefusedByLimit(world_, status)) {
     world_.Violates(
         absl::StrCat(name_, " ended by itself, and no fault explains it: ", status.ToString()));

@@ -85,6 +85,8 @@ struct World {
   std::map<uint64_t, History*> readers;  // by the number of the process that continues the history
   std::vector<std::string> violations;
   bool disk_was_full = false;  // the dispatcher's, at some time
+  // The dispatcher ended a job because workers died under one partition, and faults killed them.
+  bool ended_by_deaths = false;
 };
 
 }  // namespace penstock::simulator
