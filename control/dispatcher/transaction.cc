@@ -219,13 +219,15 @@ protocol::IterationContext& Transaction::GetContext(IterationId iteration) {
 
 // --- Sending ----------------------------------------------------------------------
 
+// Adds the message to those for the peer, which leave together. `batches`: of all peers of a kind.
 template <class Peer, class Down>
-void Transaction::AddTo(Batches<Peer, Down>& batches, const std::shared_ptr<Peer>& peer,
-                        std::shared_ptr<const Down> message) {
+static void AddTo(Transaction& txn,
+                  std::map<const Peer*, std::shared_ptr<MessageBatch<Down>>>& batches,
+                  const std::shared_ptr<Peer>& peer, std::shared_ptr<const Down> message) {
   std::shared_ptr<MessageBatch<Down>>& batch = batches[peer.get()];
   if (batch == nullptr) {
     batch = std::make_shared<MessageBatch<Down>>();
-    WhenDurableWithSequence(
+    txn.WhenDurableWithSequence(
         [writer = peer->writer, batch](const absl::Status& durable, uint64_t sequence) {
           if (durable.ok()) writer->SendAll(*batch, sequence);
         });
@@ -238,12 +240,12 @@ void Transaction::Send(const std::shared_ptr<ClientPeer>& peer, ClientDown messa
 }
 
 void Transaction::Send(const std::shared_ptr<WorkerPeer>& peer, WorkerDown message) {
-  AddTo(to_workers_, peer, std::make_shared<const WorkerDown>(std::move(message)));
+  AddTo(*this, to_workers_, peer, std::make_shared<const WorkerDown>(std::move(message)));
 }
 
 void Transaction::SendShared(const std::shared_ptr<ClientPeer>& peer,
                              std::shared_ptr<const ClientDown> message) {
-  AddTo(to_clients_, peer, std::move(message));
+  AddTo(*this, to_clients_, peer, std::move(message));
 }
 
 void Transaction::Send(IterationId iteration, ClientId client, ClientDown message) {

@@ -105,11 +105,6 @@ class ABSL_SCOPED_LOCKABLE Transaction {
     ++core.transactions_.count;
     return core;
   }
-  template <class Peer, class Down>
-  using Batches = std::map<const Peer*, std::shared_ptr<MessageBatch<Down>>>;
-  template <class Peer, class Down>
-  void AddTo(Batches<Peer, Down>& batches, const std::shared_ptr<Peer>& peer,
-             std::shared_ptr<const Down> message);
   void Append();
   // Begins a snapshot of the journal if one is due, and takes further pieces of the one that is
   // under way.
@@ -129,8 +124,8 @@ class ABSL_SCOPED_LOCKABLE Transaction {
   bool appends_anyway_ = false;
   std::vector<DurableCallback> pending_replies_;
   // The messages that callbacks of `pending_replies_` send.
-  Batches<ClientPeer, ClientDown> to_clients_;
-  Batches<WorkerPeer, WorkerDown> to_workers_;
+  std::map<const ClientPeer*, std::shared_ptr<MessageBatch<ClientDown>>> to_clients_;
+  std::map<const WorkerPeer*, std::shared_ptr<MessageBatch<WorkerDown>>> to_workers_;
   std::vector<Event> log_;
   absl::Status unwritable_;  // the reason for which its record cannot be journaled
 };

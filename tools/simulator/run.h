@@ -21,8 +21,8 @@ struct Outcome {
   int64_t elements = 0;                 // that are in exactly one history
   int64_t given_up = 0;                 // see Findings
   int64_t switches = 0;                 // between fibers
-  // Faults killed so many workers under one partition that the dispatcher ended its job. What
-  // trainers got was not checked.
+  // The dispatcher ended a job because many workers, killed by faults, had one of its partitions.
+  // What trainers got was not checked.
   bool inconclusive = false;
   Coverage coverage;                    // the states in which the run was
   std::vector<std::string> violations;  // promises that do not hold, the first one first

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "control/observe/wait_lines.h"
+#include "dataplane/client/session_state/call_pace.h"
 #include "dataplane/client/session_state/session_options.h"
 #include "dataplane/client/session_state/step_times.h"
 
@@ -21,6 +22,7 @@ class CallTracker {
       : lines_(options.events, {{"job", options.job.name}}) {}
 
   StepTimes& times() { return times_; }
+  const CallPace& pace() const { return pace_; }
   bool waiting() const { return times_.waiting(); }
   StepTimes::Clock::duration Waiting() const { return times_.Waiting(); }
   WaitLines& lines() { return lines_; }  // about long waits
@@ -28,11 +30,13 @@ class CallTracker {
   // Call this when Next() is called. Returns true if the session was idle.
   bool OnCall() {
     times_.Called();
+    pace_.OnCall();
     ++calls_;
     return std::exchange(idle_, false);
   }
   // Call this regularly.
   void Look(absl::Time now) {
+    pace_.Look(now);
     if (calls_ == calls_seen_ && !waiting()) return;
     calls_seen_ = calls_;
     called_ = now;
@@ -73,6 +77,7 @@ class CallTracker {
   static constexpr absl::Duration kLongestPause = absl::Milliseconds(500);
 
   StepTimes times_;
+  CallPace pace_;
   WaitLines lines_;
   int64_t calls_ = 0;
   int64_t calls_seen_ = 0;                    // `calls_` at the last Look()

@@ -8,6 +8,13 @@
 #include "control/sync/clock.h"
 
 namespace penstock::client {
+namespace {
+
+// Twice the time between two looks for idle workers of a session that needs no elements
+// (recall_pace.h).
+constexpr absl::Duration kSoon = absl::Seconds(2);
+
+}  // namespace
 
 SessionParts::SessionParts(SessionOptions session_options, control::DispatcherStub& stub)
     : options(std::move(session_options)),
@@ -76,7 +83,8 @@ bool SessionParts::WantsNoLinks() const {
 bool SessionParts::NeedsElements() const {
   const int64_t window = credits.limit();
   const int64_t few = std::max(window / 4, std::min<int64_t>(window / 2, 4));
-  return !delivery->ready() || static_cast<int64_t>(delivery->held()) < few;
+  const auto held = static_cast<int64_t>(delivery->held());
+  return !delivery->ready() || (held < few && calls.pace().TimeFor(held) < kSoon);
 }
 
 WorkerLinks::Grants SessionParts::TakeGrants() {

@@ -48,7 +48,8 @@ struct SessionParts {
   bool ReturnsEnd() const REQUIRES(mu);
   bool MayLeave() const REQUIRES(mu);
   bool WantsNoLinks() const REQUIRES(mu);
-  // Returns true if Next() would wait, or soon will, because few elements of the window are held.
+  // Returns true if Next() would wait, or may have to soon: the elements that are held are few of
+  // the window, and last for less than two seconds.
   bool NeedsElements() const REQUIRES(mu);
   WorkerLinks::Grants TakeGrants() REQUIRES(mu);
 
