@@ -9,7 +9,7 @@ namespace {
 class CallPaceTest : public ::testing::Test {
  protected:
   CallPaceTest() { pace_.Look(now_); }
-  // A second with so many calls, in which the pace is looked at several times.
+  // Lets a second pass, with this many calls.
   void PassSecond(int calls) {
     for (int i = 0; i < 10; ++i) {
       for (int call = i * calls / 10; call < (i + 1) * calls / 10; ++call) pace_.OnCall();
