@@ -26,9 +26,13 @@ WorkerId Candidates::Choose(PartitionId partition, absl::Span<const WorkerId> av
 }
 
 std::vector<PartitionId> Candidates::ToRelieve() const {
-  if (const WorkerOrder* order = Order())
-    return PartitionsToRelieve(state_, iteration_, context_, *order);
-  return PartitionsToRelieve(state_, iteration_, context_, list());
+  // Each partition may go to a worker that has none yet.
+  const WorkerOrder* order = Order(iteration_.record.partitions.size());
+  if (order == nullptr) return PartitionsToRelieve(state_, iteration_, context_, list());
+  std::vector<PartitionId> movable = PartitionsToRelieve(state_, iteration_, context_, *order);
+  PENSTOCK_INVARIANT(!orders_.checks_kept() ||
+                     movable == PartitionsToRelieve(state_, iteration_, context_, list()));
+  return movable;
 }
 
 }  // namespace penstock::control

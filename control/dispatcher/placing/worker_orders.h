@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps, for each iteration, the usable workers in order of their load. Asking for an order costs
-// what has changed since it was last asked for. The core's lock guards it.
+// what has changed since it was last asked for; if the iteration has few partitions, it costs
+// these. The core's lock guards it.
 #pragma once
 
 #include <cstdint>

@@ -79,9 +79,20 @@ class WorkerOrdersTest : public ::testing::Test {
       }
       if (random() % 9 == 0) Lose(1 + random() % workers);
       if (random() % 5 == 0) AddWorker(1 + random() % workers);
-      if (random() % 3 == 0) Order();
+      if (random() % 3 == 0) CompareWithList(random() % 4);
     }
-    Order();
+    CompareWithList(0);
+  }
+  // What is found in the order must be what is found by a look at all workers.
+  void CompareWithList(size_t avoided) {
+    const PartitionCounts counts(state_, iteration(), context_);
+    std::vector<WorkerId> avoid;
+    for (const UsableWorker& worker : usable_.all().subspan(0, avoided)) avoid.push_back(worker.id);
+    EXPECT_EQ(ChooseWorker(state_, iteration(), Order(avoid.size()), avoid),
+              ChooseWorker(state_, iteration(), counts, PartitionId(1), usable_.all(), avoid));
+    EXPECT_EQ(PartitionsToRelieve(state_, iteration(), context_,
+                                  Order(iteration().record.partitions.size())),
+              PartitionsToRelieve(state_, iteration(), context_, usable_.all()));
   }
 
   State state_;
