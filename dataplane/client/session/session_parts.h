@@ -49,7 +49,7 @@ struct SessionParts {
   bool MayLeave() const REQUIRES(mu);
   bool WantsNoLinks() const REQUIRES(mu);
   // Returns true if Next() would wait, or may have to soon: the elements that are held are few of
-  // the window, and last for less than two seconds.
+  // the window, and last for less than two seconds at the pace of Next()'s calls.
   bool NeedsElements() const REQUIRES(mu);
   WorkerLinks::Grants TakeGrants() REQUIRES(mu);
 

@@ -9,8 +9,9 @@
 
 namespace penstock::client {
 
-// The mean time between calls of the last second. After a slower second it is at most doubled,
-// because a program that has paused may go on as fast as before. Not thread-safe.
+// The mean time between calls of the last second, waits included. After a slower second it is
+// longer by a tenth at most, because a program that has paused, or takes many elements at once, may
+// soon be as fast as before. Not thread-safe.
 class CallPace {
  public:
   void OnCall() { ++calls_; }
@@ -19,16 +20,18 @@ class CallPace {
     if (now < since_ + kTime) return;
     if (since_ != absl::InfinitePast()) {
       const absl::Duration measured = (now - since_) / std::max<int64_t>(calls_, 1);
-      between_ = between_ == absl::ZeroDuration() ? measured : std::min(measured, 2 * between_);
+      between_ =
+          between_ == absl::ZeroDuration() ? measured : std::min(measured, kSlower * between_);
     }
     since_ = now;
     calls_ = 0;
   }
-  // Returns how long that many elements last. Zero in the first second.
+  // Returns how long that many elements last at this pace. Zero in the first second.
   absl::Duration TimeFor(int64_t elements) const { return elements * between_; }
 
  private:
   static constexpr absl::Duration kTime = absl::Seconds(1);
+  static constexpr double kSlower = 1.1;
 
   absl::Time since_ = absl::InfinitePast();
   int64_t calls_ = 0;       // since then

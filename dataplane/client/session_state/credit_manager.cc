@@ -74,7 +74,7 @@ void CreditManager::OnDropped(WorkerId worker) {
   Link* const link = Find(worker);
   if (link == nullptr || link->asked == 0) return;  // sent without a credit
   SetCredits(*link, link->asked - 1);
-  ++link->received_since_recall;
+  link->sent_since_recall = true;
   SetGaveBack(*link, 0);
   link->last_until = 0;
   OnChange();
@@ -87,7 +87,7 @@ void CreditManager::OnRecalled(WorkerId worker, int64_t count) {
   link->recalling = false;
   SetCredits(*link, link->asked - count);
   OnChange();
-  if (count == 0 || link->received_since_recall > 0) return;
+  if (count == 0 || link->sent_since_recall) return;
   SetGaveBack(*link, std::min(link->gave_back + 1, kMostGaveBack));
   link->last_until = grants_ + (int64_t{1} << link->gave_back);
 }
@@ -201,13 +201,13 @@ absl::InlinedVector<WorkerId, 4> CreditManager::TakeRecalls() {
   absl::InlinedVector<WorkerId, 4> idle;
   const bool starving = Starving();
   for (Link& link : links_) {
-    const bool sent = link.received_since_recall > 0;
-    if (starving && link.seen_asked && link.asked > 0 && !sent && !link.recalling) {
+    if (starving && link.seen_asked && link.asked > 0 && !link.sent_since_recall &&
+        !link.recalling) {
       link.recalling = true;
       idle.push_back(link.worker);
     }
     link.seen_asked = link.asked > 0;
-    link.received_since_recall = 0;
+    link.sent_since_recall = false;
   }
   return idle;
 }

@@ -93,7 +93,7 @@ class CreditManager {
     WorkerId worker;
     int32_t asked = 0;
     int32_t held = 0;  // too low while elements of the worker's previous link are held
-    int32_t received_since_recall = 0;
+    bool sent_since_recall = false;  // an element that was asked for
     bool recalling = false;
     bool seen_asked = false;  // has had credits since the last TakeRecalls()
     // How many times in a row the worker gave back all its credits. Other workers are preferred

@@ -32,17 +32,15 @@ TEST_F(CallPaceTest, ElementsLastAsLongAsTheyDidInTheLastSecond) {
 
 TEST_F(CallPaceTest, APauseCountsLittle) {
   PassSecond(1000);
-  PassSecond(0);
-  EXPECT_EQ(pace_.TimeFor(1000), absl::Seconds(2));
-  PassSecond(0);
-  EXPECT_EQ(pace_.TimeFor(1000), absl::Seconds(4));
+  for (int i = 0; i < 7; ++i) PassSecond(0);
+  EXPECT_LT(pace_.TimeFor(1000), absl::Seconds(2));
   PassSecond(1000);
   EXPECT_EQ(pace_.TimeFor(1000), absl::Seconds(1));
 }
 
-TEST_F(CallPaceTest, ASlowProgramIsKnownAfterSomeSeconds) {
-  PassSecond(1000);
-  for (int i = 0; i < 10; ++i) PassSecond(1);
+TEST_F(CallPaceTest, ASlowProgramIsKnownAfterAWhile) {
+  PassSecond(30);
+  for (int i = 0; i < 60; ++i) PassSecond(1);
   EXPECT_EQ(pace_.TimeFor(3), absl::Seconds(3));
 }
 
