@@ -242,17 +242,18 @@ void AudienceCounts::Count(const protocol::IterationRecord& record,
                   now.ended};
 }
 
-// Returns why each reader reads each worker. If that is not so, some partition was placed when
-// there were few readers, and is read by all of those.
+// Returns why a reader reads more than max_links workers, which is all of them.
 static const char* WhyAll(const State& state, const IterationState& iteration) {
   const protocol::IterationRecord& record = iteration.record;
+  const JobTerms& terms = state.jobs.at(iteration.job).terms;
   if (record.coordinated()) return "coordinated reads";
-  if (state.jobs.at(iteration.job).terms.deterministic) return "a fixed order";
+  if (terms.deterministic) return "a fixed order";
   if (iteration.division.count > 0) return "static shards";
   if (!record.shared()) return "each trainer reads all elements";
   if (record.at_least_once) return "visitation at_least_once";
   if (state.format < kAudiencesFormat) return "the upgrade is not finalised";
-  return "few trainers, or came early";
+  if (terms.target_workers == TargetWorkers::kLocal) return "local workers";
+  return "few trainers, partitions from before, or local workers";
 }
 
 std::string DescribeLinks(const State& state, const IterationState& iteration, size_t reader,
@@ -262,8 +263,9 @@ std::string DescribeLinks(const State& state, const IterationState& iteration, s
     if (!partition.collecting()) reads[partition.worker] |= partition.MayServe(reader);
   const auto of = static_cast<int64_t>(reads.size());
   const auto its = std::ranges::count_if(reads, [](const auto& entry) { return entry.second; });
-  const std::string bound =
-      max_links == 0 ? "max_links was lower" : absl::StrCat("max_links ", max_links);
+  const std::string bound = max_links == 0 || of <= max_links
+                                ? "max_links was lower"
+                                : absl::StrCat("max_links ", max_links);
   if (its < of) return absl::StrCat(its, " of ", of, " (", bound, ")");
   const bool has_reason = max_links > 0 && of > max_links;
   return absl::StrCat("all ", of,

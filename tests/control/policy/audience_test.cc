@@ -262,7 +262,7 @@ TEST_F(AudienceTest, TheLinksOfAReaderAreDescribedWithTheirReason) {
   EXPECT_EQ(describe(0, 4), "all 4");
   EXPECT_EQ(describe(2, 1), "1 of 4 (max_links 1)");
   EXPECT_EQ(describe(2, 0), "1 of 4 (max_links was lower)");
-  EXPECT_EQ(describe(0, 1), "all 4 (few trainers, or came early)");
+  EXPECT_EQ(describe(0, 1), "all 4 (few trainers, partitions from before, or local workers)");
   state.format = kFirstFormat;
   EXPECT_EQ(describe(0, 1), "all 4 (the upgrade is not finalised)");
   record_.at_least_once = true;
