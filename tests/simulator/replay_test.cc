@@ -102,6 +102,7 @@ TEST_P(Corpus, KeepsItsPromises) {
     const Outcome outcome = RunOf(*scenario, seed);
     EXPECT_THAT(outcome.violations, IsEmpty())
         << "penstock simulate tests/simulator/corpus/" << GetParam() << ".scenario --seed " << seed;
+    EXPECT_FALSE(outcome.inconclusive) << seed;
   }
 }
 

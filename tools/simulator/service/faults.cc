@@ -38,6 +38,10 @@ void Faults::Do(const Fault& fault) {
   Role* const role = has_target ? cluster_.Find(fault.target, dice_) : nullptr;
   if (has_target && role == nullptr) return;
   world_.coverage.OnFault(fault.name, world_.shadow);
+  const bool has_other = fault.kind == Fault::Kind::kCut || fault.kind == Fault::Kind::kBreak;
+  if ((has_target && fault.target.kind == RoleKind::kWorker) ||
+      (has_other && fault.other.kind == RoleKind::kWorker))
+    ++world_.worker_faults;
   if (joins) return cluster_.Join(fault.target.kind);
   if (fills) return FillDisk(fault);
   if (finalises) return Finalise();

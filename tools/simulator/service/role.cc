@@ -52,8 +52,9 @@ static bool FollowsFromFaults(const World& world, const absl::Status& status) {
 
 // Returns whether the dispatcher ended a job because it takes one of its elements for the cause of
 // its workers' deaths.
-static bool IsEndedByDeaths(const absl::Status& status) {
-  return absl::IsInternal(status) &&
+static bool IsEndedByDeaths(const World& world, const absl::Status& status) {
+  constexpr int64_t kFewestDeaths = 4;  // control/dispatcher/partition_placer.cc
+  return world.worker_faults >= kFewestDeaths && absl::IsInternal(status) &&
          absl::StrContains(status.message(), "workers died while they ran it");
 }
 
@@ -92,12 +93,11 @@ void Role::Run(const std::shared_ptr<Life>& life) {
   if (life_ == life) life_ = nullptr;
   world_.Note("over", absl::StrCat(name_, " ", status.ToString()));
   if (!life->alive() || status.ok()) return;
-  const bool has_faults = !world_.scenario.rules.empty();
-  if (has_faults && IsEndedByDeaths(status)) {
+  if (IsEndedByDeaths(world_, status)) {
     world_.ended_by_deaths = true;
     return;
   }
-  const bool explained = has_faults && FollowsFromFaults(world_, status);
+  const bool explained = !world_.scenario.rules.empty() && FollowsFromFaults(world_, status);
   if (!explained && !IsRefusedByLimit(world_, status)) {
     world_.Violates(
         absl::StrCat(name_, " ended by itself, and no fault explains it: ", status.ToString()));

@@ -85,7 +85,9 @@ struct World {
   std::map<uint64_t, History*> readers;  // by the number of the process that continues the history
   std::vector<std::string> violations;
   bool disk_was_full = false;  // the dispatcher's, at some time
-  // The dispatcher ended a job because workers died under one partition, and faults killed them.
+  int64_t worker_faults = 0;   // that hit a worker, or what it is connected to
+  // The dispatcher ended a job because workers died under one partition, and there were as many
+  // faults of workers.
   bool ended_by_deaths = false;
 };
 
