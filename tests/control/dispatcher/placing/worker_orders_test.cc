@@ -83,7 +83,7 @@ class WorkerOrdersTest : public ::testing::Test {
     }
     CompareWithList(0);
   }
-  // What is found in the order must be what is found by a look at all workers.
+  // The functions with an order and those with a list must return the same.
   void CompareWithList(size_t avoided) {
     const PartitionCounts counts(state_, iteration(), context_);
     std::vector<WorkerId> avoid;
