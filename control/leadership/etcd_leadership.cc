@@ -131,9 +131,10 @@ class EtcdLeadership final : public Leadership {
       if (resigned_) return;
       over_ = true;
     }
-    const absl::Status why = absl::AbortedError(
-        absl::StrCat("this dispatcher leads no longer: it could not keep its lease at ", key_,
-                     " alive: ", kept.message(), "; start it again, so that it becomes a standby"));
+    const absl::Status why = absl::AbortedError(absl::StrCat(
+        "this dispatcher leads no longer: it could not keep its lease at ", key_,
+        " alive: ", kept.ok() ? "it stood still for longer than the lease" : kept.message(),
+        "; start it again, so that it becomes a standby"));
     lost(why);
   }
 
