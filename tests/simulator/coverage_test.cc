@@ -99,15 +99,18 @@ TEST(Coverage, KnowsTheVariantsThatThisReleaseWrites) {
 // Finds the names where the dispatcher logs an event. Some calls choose between two names.
 TEST(Coverage, KnowsTheEventsOfTheDispatcher) {
   const std::regex logs(
-      R"rx((?:Log|Audit|Write)\(\s*\{?(?:[^";()]*\?\s*"([a-z_]+)"\s*:)?\s*"([a-z_]+)")rx");
+      R"rx((?:Log|Audit|Note|Write)\(\s*\{?(?:[^";()]*\?\s*"([a-z_]+)"\s*:)?\s*"([a-z_]+)")rx");
   std::set<std::string> names;
-  for (const auto& file : std::filesystem::directory_iterator(PENSTOCK_DISPATCHER)) {
-    if (file.path().extension() != ".cc") continue;
-    std::ifstream in(file.path());
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
-    for (std::sregex_iterator at(text.begin(), text.end(), logs), end; at != end; ++at) {
-      names.insert((*at)[2]);
-      if ((*at)[1].matched) names.insert((*at)[1]);
+  for (const char* folder : {"dispatcher", "leadership"}) {
+    for (const auto& file :
+         std::filesystem::directory_iterator(std::filesystem::path(PENSTOCK_CONTROL) / folder)) {
+      if (file.path().extension() != ".cc") continue;
+      std::ifstream in(file.path());
+      const std::string text((std::istreambuf_iterator<char>(in)), {});
+      for (std::sregex_iterator at(text.begin(), text.end(), logs), end; at != end; ++at) {
+        names.insert((*at)[2]);
+        if ((*at)[1].matched) names.insert((*at)[1]);
+      }
     }
   }
   EXPECT_THAT(KnownEvents(), testing::ElementsAreArray(names));

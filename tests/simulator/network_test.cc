@@ -362,5 +362,35 @@ TEST(Network, OneSeedHasOneHash) {
   EXPECT_NE(HashOfSeed(1), HashOfSeed(2));
 }
 
+TEST_F(NetworkTest, AClientThatPingsLeavesAPausedProcess) {
+  network_.pinged = {"b"};
+  const End end = ConnectAndWait();
+  end.connection->Send("before");
+  server_->Pause();
+  network_.OnPaused(*server_);
+  RunFor(absl::Seconds(3));
+  EXPECT_TRUE(end.inbox->is_unavailable());
+  const End another = Connect();
+  RunFor(absl::Seconds(1));
+  EXPECT_TRUE(another.inbox->is_unavailable());
+  server_->Continue();
+  scheduler_.Continued(*server_);
+  RunFor(absl::Seconds(1));
+  EXPECT_THAT(accepted_.at(0).inbox->messages, ElementsAre("before"));
+  EXPECT_TRUE(accepted_.at(0).inbox->is_unavailable());
+}
+
+TEST_F(NetworkTest, AClientThatPingsGoesOnAfterAShortPause) {
+  network_.pinged = {"b"};
+  const End end = ConnectAndWait();
+  server_->Pause();
+  network_.OnPaused(*server_);
+  RunFor(absl::Seconds(1));
+  server_->Continue();
+  scheduler_.Continued(*server_);
+  RunFor(absl::Seconds(10));
+  EXPECT_FALSE(end.inbox->closed.has_value());
+}
+
 }  // namespace
 }  // namespace penstock::simulator

@@ -90,6 +90,25 @@ calm at 2010ms
   EXPECT_EQ(outcome.elements, 500);
 }
 
+// It goes on when the standby has led for most of a minute.
+TEST(Simulation, AStandbyLeadsWhileTheLeaderStandsStill) {
+  const Scenario scenario = ParseScenario(R"(
+dispatchers 2
+workers 3
+trainers 2 ack=on_commit step=10ms..40ms save_every=20
+dataset range 2000
+dispatcher heartbeat=500ms client_timeout=20s worker_timeout=5s snapshot_every=50
+at 10s pause dispatcher 60s
+calm at 80s
+)")
+                                .value();
+  const Outcome outcome = RunOf(scenario, 1);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  EXPECT_EQ(outcome.elements, 2000);
+  EXPECT_EQ(outcome.coverage.counts().at("event leads"), 2);
+  EXPECT_LT(outcome.virtual_time, absl::Seconds(90));
+}
+
 // Seeds that a change has made fail, and that must not fail again, are in the scenarios' ranges.
 class Corpus : public testing::TestWithParam<std::string> {};
 

@@ -21,6 +21,7 @@ std::string ErrorOf(const std::string& text) {
 TEST(Scenario, ReadsTheClusterAndTheWorld) {
   const absl::StatusOr<Scenario> scenario = ParseScenario(R"(
 # A comment.
+dispatchers 3
 workers 4 permits=3
 trainers 5 ack=on_commit step=1ms..20ms save_every=7   # another one
 dataset range 99
@@ -32,6 +33,7 @@ expect exact, ends, given_up<=20, finished within 90s
 seeds 3..8
 )");
   ASSERT_TRUE(scenario.ok()) << scenario.status();
+  EXPECT_EQ(scenario->dispatchers, 3);
   EXPECT_EQ(scenario->workers, 4);
   EXPECT_EQ(scenario->permits, 3);
   EXPECT_EQ(scenario->trainers, 5);
@@ -105,6 +107,23 @@ calm at 60s
   EXPECT_TRUE(third.faults[1].both_ways);
   EXPECT_EQ(third.faults[2].time.low, -absl::Hours(1));
   EXPECT_EQ(third.faults[3].kind, Fault::Kind::kJoin);
+}
+
+TEST(Scenario, ReadsFaultsOfDispatchersAndEtcd) {
+  const absl::StatusOr<Scenario> scenario = ParseScenario(R"(
+dispatchers 2
+at 2s crash dispatcher 2 back=1s
+at 3s cut dispatcher etcd both 3s..20s
+at 4s pause dispatcher 60s
+at 5s leave dispatcher back=1s
+calm at 70s
+)");
+  ASSERT_TRUE(scenario.ok()) << scenario.status();
+  EXPECT_EQ(scenario->rules[0].faults[0].target.number, 2);
+  EXPECT_EQ(scenario->rules[1].faults[0].other.kind, RoleKind::kEtcd);
+  EXPECT_EQ(scenario->rules[1].faults[0].name, "cut dispatcher etcd both");
+  EXPECT_FALSE(scenario->rules[2].faults[0].target.number.has_value());
+  EXPECT_EQ(scenario->rules[3].faults[0].kind, Fault::Kind::kLeave);
 }
 
 TEST(Scenario, ReadsClocksAndAFullDisk) {
@@ -201,7 +220,7 @@ TEST(Scenario, RefusesJobsThatCannotBe) {
 TEST(Scenario, NamesTheLineAndWhatMayStandThere) {
   EXPECT_EQ(ErrorOf("workers 3\nwrokers 3"),
             "line 2: 'wrokers' is not one of: at, broken, calm, clocks, dataset, disk, dispatcher, "
-            "every, "
+            "dispatchers, every, "
             "expect, job, namespace, network, seeds, trainers, workers");
   EXPECT_THAT(ErrorOf("workers none"), HasSubstr("'none' is not a number of 1 or more"));
   EXPECT_THAT(ErrorOf("workers 3 permit=2"), HasSubstr("is not one of: permits"));
@@ -220,9 +239,10 @@ TEST(Scenario, NamesTheLineAndWhatMayStandThere) {
 
 TEST(Scenario, RefusesFaultsThatItCannotDo) {
   EXPECT_THAT(ErrorOf("at 1s melt worker"), HasSubstr("is not one of: break, crash, cut"));
-  EXPECT_THAT(ErrorOf("at 1s crash leader"), HasSubstr("dispatcher, trainer, worker"));
+  EXPECT_THAT(ErrorOf("at 1s crash leader"), HasSubstr("dispatcher, etcd, trainer, worker"));
   EXPECT_THAT(ErrorOf("at 1s drain trainer"), HasSubstr("'drain' is for workers"));
   EXPECT_THAT(ErrorOf("at 1s join dispatcher"), HasSubstr("workers and trainers"));
+  EXPECT_THAT(ErrorOf("at 1s join etcd"), HasSubstr("workers and trainers"));
   EXPECT_THAT(ErrorOf("at 1s crash worker power_loss"), HasSubstr("for the dispatcher"));
   EXPECT_THAT(ErrorOf("at 1s fill worker 1s"), HasSubstr("is not one of: disk"));
   EXPECT_THAT(ErrorOf("clocks skew=-2h..1h"), HasSubstr("must be -1h or more"));

@@ -133,6 +133,27 @@ TEST_F(ShadowTest, ComparesAnOwnStateFromBeforeALaterRecord) {
   EXPECT_TRUE(shadow_.OnOwnState(2, both).ok());
 }
 
+TEST_F(ShadowTest, AReplacedLeaderMayGetTheReportOfARecordThatItsSuccessorFound) {
+  ASSERT_TRUE(shadow_.OnRecovered({}, /*life=*/3).ok());
+  AppendWorker();
+  AppendWorker();
+  EXPECT_TRUE(shadow_.IsWriter(3));
+  ASSERT_TRUE(shadow_.OnRecovered(Journal(1), /*life=*/5).ok());
+  EXPECT_FALSE(shadow_.IsWriter(3));
+  EXPECT_TRUE(shadow_.OnLateReport(3, 1).ok());
+  EXPECT_THAT(ErrorOf(shadow_.OnLateReport(3, 2)), HasSubstr("found only the records up to 1"));
+}
+
+// A leader may be replaced before it has read the journal.
+TEST_F(ShadowTest, ComparesNothingThatALeaderReadsAfterItsSuccessor) {
+  ASSERT_TRUE(shadow_.OnRecovered({}, /*life=*/5).ok());
+  AppendWorker();
+  ASSERT_TRUE(shadow_.OnDurable(1).ok());
+  EXPECT_TRUE(shadow_.OnRecovered({}, /*life=*/3).ok());
+  EXPECT_TRUE(shadow_.IsWriter(5));
+  EXPECT_FALSE(shadow_.OnLateReport(3, 1).ok());
+}
+
 TEST_F(ShadowTest, NotesSessionsCommitsAndTheEnd) {
   namespace p = protocol;
   const IterationId it(1);

@@ -16,11 +16,11 @@
 namespace penstock::simulator {
 
 struct Outcome {
-  uint64_t hash = 0;                    // of the trace: equal for two runs of one seed
-  absl::Duration virtual_time;          // until the last trainer had reached the end
-  int64_t elements = 0;                 // that are in exactly one history
-  int64_t given_up = 0;                 // see Findings
-  int64_t switches = 0;                 // between fibers
+  uint64_t hash = 0;            // of the trace: equal for two runs of one seed
+  absl::Duration virtual_time;  // until the last trainer had reached the end
+  int64_t elements = 0;         // that are in exactly one history
+  int64_t given_up = 0;         // see Findings
+  int64_t switches = 0;         // between fibers
   // The dispatcher ended a job because many workers, killed by faults, had one of its partitions.
   // What trainers got was not checked.
   bool inconclusive = false;

@@ -44,6 +44,8 @@ absl::StatusOr<Broken> ParseBroken(const std::string& text) {
       {"no_raise_on_death", Broken::kNoRaiseOnDeath},
       {"close_on_received_by_dead", Broken::kCloseOnReceivedByDead},
       {"close_on_received", Broken::kCloseOnReceived},
+      {"handed_is_committed", Broken::kHandedIsCommitted},
+      {"handed_keeps_open", Broken::kHandedKeepsOpen},
       {"no_raise_on_restart", Broken::kNoRaiseOnRestart},
       {"closed_is_finished", Broken::kClosedIsFinished},
       {"newer_state_after_death", Broken::kNewerStateAfterDeath},
@@ -52,7 +54,13 @@ absl::StatusOr<Broken> ParseBroken(const std::string& text) {
       {"assign_again_at_start", Broken::kAssignAgainAtStart},
       {"serve_before_answer", Broken::kServeBeforeAnswer},
       {"ask_only_served", Broken::kAskOnlyServed},
-      {"move_only_served", Broken::kMoveOnlyServed}};
+      {"move_only_served", Broken::kMoveOnlyServed},
+      {"complete_is_answer", Broken::kCompleteIsAnswer},
+      {"complete_forgets", Broken::kCompleteForgets},
+      {"agree_on_some", Broken::kAgreeOnSome},
+      {"agree_before_reports", Broken::kAgreeBeforeReports},
+      {"reschedule_past", Broken::kReschedulePast},
+      {"rejoin_anywhere", Broken::kRejoinAnywhere}};
   const auto found = rules.find(text);
   if (found == rules.end()) return NotOneOf(text, Names(rules));
   return found->second;
@@ -182,6 +190,7 @@ absl::Status ParseClocks(Words& words, Scenario& scenario) {
 absl::Status ParseStatement(Words& words, Scenario& scenario) {
   using Parse = std::function<absl::Status(Words&, Scenario&)>;
   static const std::map<std::string, Parse>& statements = *new std::map<std::string, Parse>{
+      {"dispatchers", [](Words& w, Scenario& s) { return ToCount(s.dispatchers)(w.Take()); }},
       {"workers", ParseWorkers},
       {"trainers", ParseTrainers},
       {"dataset", ParseDataset},

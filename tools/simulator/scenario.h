@@ -21,13 +21,13 @@
 
 namespace penstock::simulator {
 
-enum class RoleKind : uint8_t { kDispatcher, kWorker, kTrainer };
+enum class RoleKind : uint8_t { kDispatcher, kWorker, kTrainer, kEtcd };
 
-// A process of the cluster, such as "worker 2". Without a number, one of the kind is drawn each
-// time.
+// A process of the cluster, such as "worker 2". Without a number, the dispatcher is the one that
+// leads, and of the others one of the kind is drawn each time.
 struct Target {
   RoleKind kind = RoleKind::kDispatcher;
-  std::optional<int> number;  // counted from 1; no meaning for the dispatcher
+  std::optional<int> number;  // counted from 1
 };
 
 struct Fault {
@@ -37,10 +37,10 @@ struct Fault {
     kCut,        // messages from `target` to `other` are dropped for `time`
     kBreak,      // the connections between `target` and `other` break
     kDrain,      // a worker gives its partitions away and ends
-    kLeave,      // a worker or a trainer ends in the usual way
+    kLeave,      // the process ends in the usual way
     kJoin,       // one more worker or trainer
     kJumpClock,  // the time of day of the process is set forward by `time`; negative: back
-    kFillDisk,   // the dispatcher's disk has no room for `time`
+    kFillDisk,   // the dispatcher's disk, or etcd, has no room for `time`
     kFinalise,   // an operator finalises the upgrade
   };
   Kind kind = Kind::kCrash;
@@ -48,7 +48,7 @@ struct Fault {
   Target target;
   Target other;              // of kCut and kBreak
   bool both_ways = false;    // of kCut
-  bool power_loss = false;   // of kCrash of the dispatcher: unsynced data are lost
+  bool power_loss = false;   // of kCrash of a dispatcher: unsynced data are lost
   Span time = {};            // of kPause, kCut, kJumpClock and kFillDisk
   std::optional<Span> back;  // of kCrash, kDrain and kLeave: starts again after it; nullopt: never
 };
@@ -116,6 +116,7 @@ struct JobPlan : DatasetPlan {
 
 struct Scenario : DatasetPlan {
   // --- The cluster ---
+  int dispatchers = 1;  // with several, the journal is in etcd, which elects the one that leads
   int workers = 3;
   int permits = 2;                           // of a worker
   int64_t window_bytes = int64_t{64} << 20;  // of a worker; for read=cache

@@ -109,6 +109,7 @@ namespace {
 absl::StatusOr<Target> ParseTarget(Words& words) {
   static const std::map<std::string, RoleKind>& roles =
       *new std::map<std::string, RoleKind>{{"dispatcher", RoleKind::kDispatcher},
+                                           {"etcd", RoleKind::kEtcd},
                                            {"worker", RoleKind::kWorker},
                                            {"trainer", RoleKind::kTrainer}};
   const std::string word = words.Take();
@@ -116,7 +117,7 @@ absl::StatusOr<Target> ParseTarget(Words& words) {
   if (found == roles.end()) return NotOneOf(word, Names(roles));
   Target target{found->second, std::nullopt};
   int number = 0;
-  if (target.kind != RoleKind::kDispatcher && !words.empty() &&
+  if (target.kind != RoleKind::kEtcd && !words.empty() &&
       absl::SimpleAtoi(words.first(), &number) && number > 0) {
     target.number = number;
     words.Take();
@@ -161,11 +162,11 @@ absl::Status ParseLast(Words& words, Fault& fault) {
 absl::Status CheckTarget(const Fault& fault, const std::string& name) {
   const RoleKind kind = fault.target.kind;
   const bool drains = fault.kind == Fault::Kind::kDrain;
-  const bool moves = fault.kind == Fault::Kind::kLeave || fault.kind == Fault::Kind::kJoin;
+  const bool joins = fault.kind == Fault::Kind::kJoin;
   if (drains && kind != RoleKind::kWorker) {
     return absl::InvalidArgumentError("'drain' is for workers");
   }
-  if (moves && kind == RoleKind::kDispatcher) {
+  if (joins && kind != RoleKind::kWorker && kind != RoleKind::kTrainer) {
     return absl::InvalidArgumentError(absl::StrCat("'", name, "' is for workers and trainers"));
   }
   if (fault.power_loss && kind != RoleKind::kDispatcher) {

@@ -51,7 +51,7 @@ std::vector<std::string> KnownStates();
 // `faults`: as in Fault::name.
 std::vector<std::string> KnownFaultStates(const std::vector<std::string>& faults);
 
-// The names of all events that the dispatcher can log.
+// The names of all events that the dispatcher and its leadership can log.
 std::vector<std::string> KnownEvents();
 
 }  // namespace penstock::simulator

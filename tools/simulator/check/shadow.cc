@@ -44,30 +44,31 @@ std::vector<std::string> PiecesOf(const control::SnapshotChanges& snapshot) {
 
 class WatchedJournal final : public Journal {
  public:
-  WatchedJournal(std::unique_ptr<Journal> journal, Shadow& shadow, std::function<bool()> counts,
-                 std::function<void(const absl::Status&)> violates)
+  WatchedJournal(std::unique_ptr<Journal> journal, Shadow& shadow, uint64_t life,
+                 std::function<bool()> counts, std::function<void(const absl::Status&)> violates)
       : shadow_(shadow),
+        life_(life),
         counts_(std::move(counts)),
         violates_(std::move(violates)),
         journal_(std::move(journal)) {}
 
   Recovered TakeRecovered() override {
     Recovered recovered = journal_->TakeRecovered();
-    if (counts_()) Check(shadow_.OnRecovered(recovered));
+    if (counts_()) Check(shadow_.OnRecovered(recovered, life_));
     return recovered;
   }
   absl::Status Start(Durable durable) override {
     return journal_->Start([this, durable](absl::StatusOr<uint64_t> sequence) {
-      if (sequence.ok() && counts_()) Check(shadow_.OnDurable(*sequence));
+      if (sequence.ok() && counts_()) Check(OnDurable(*sequence));
       durable(std::move(sequence));
     });
   }
   void Append(uint64_t sequence, std::string record) override {
-    if (counts_()) shadow_.OnAppended(sequence, record);
+    if (writes()) shadow_.OnAppended(sequence, record);
     journal_->Append(sequence, std::move(record));
   }
   void Snapshot(uint64_t sequence, control::SnapshotChanges changes) override {
-    if (counts_()) {
+    if (writes()) {
       control::Merge(changes, snapshot_);
       Check(shadow_.OnOwnState(sequence, PiecesOf(snapshot_)));
       shadow_.ForgetRecords(sequence);
@@ -79,11 +80,16 @@ class WatchedJournal final : public Journal {
   std::string name() const override { return journal_->name(); }
 
  private:
+  bool writes() const { return counts_() && shadow_.IsWriter(life_); }
+  absl::Status OnDurable(uint64_t sequence) {
+    return writes() ? shadow_.OnDurable(sequence) : shadow_.OnLateReport(life_, sequence);
+  }
   void Check(const absl::Status& status) {
     if (!status.ok()) violates_(status);
   }
 
   Shadow& shadow_;
+  const uint64_t life_;
   const std::function<bool()> counts_;
   const std::function<void(const absl::Status&)> violates_;
   control::SnapshotChanges snapshot_;       // all of this life's, merged
@@ -92,7 +98,13 @@ class WatchedJournal final : public Journal {
 
 }  // namespace
 
-absl::Status Shadow::OnRecovered(const Recovered& recovered) {
+absl::Status Shadow::OnRecovered(const Recovered& recovered, uint64_t life) {
+  if (life < writer_) {
+    successors_[life] = 0;
+    return absl::OkStatus();
+  }
+  successors_[writer_] = recovered.last_sequence();
+  writer_ = life;
   const std::deque<std::pair<uint64_t, std::string>> appended = std::exchange(appended_, {});
   if (recovered.last_sequence() < sequence_) {
     return absl::DataLossError(
@@ -124,6 +136,14 @@ absl::Status Shadow::OnRecovered(const Recovered& recovered) {
   return absl::DataLossError(
       absl::StrCat("the state that the restarted dispatcher recovered at record ", sequence_,
                    " is not the one that its durable records make"));
+}
+
+absl::Status Shadow::OnLateReport(uint64_t life, uint64_t sequence) const {
+  const uint64_t found = successors_.at(life);
+  if (sequence <= found) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "record ", sequence, " was reported as durable to a dispatcher that had been replaced, but ",
+      "its successor found only the records up to ", found));
 }
 
 void Shadow::OnAppended(uint64_t sequence, std::string record) {
@@ -305,9 +325,9 @@ Shadow Shadow::Only(IterationId id, std::optional<PartitionId> partition) const 
 }
 
 std::unique_ptr<Journal> WatchJournal(std::unique_ptr<Journal> journal, Shadow& shadow,
-                                      std::function<bool()> counts,
+                                      uint64_t life, std::function<bool()> counts,
                                       std::function<void(const absl::Status&)> violates) {
-  return std::make_unique<WatchedJournal>(std::move(journal), shadow, std::move(counts),
+  return std::make_unique<WatchedJournal>(std::move(journal), shadow, life, std::move(counts),
                                           std::move(violates));
 }
 

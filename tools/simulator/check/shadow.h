@@ -12,6 +12,10 @@
 //   appended under that number.
 // - States are compared as a recovery would read them: data that it drops are not compared.
 // - Between two comparisons the dispatcher's own state may differ.
+//
+// If there are standbys, the leader of the latest term that has read the journal writes it. Records
+// that an earlier leader appends after that are never durable, and its own state is not compared.
+// It may still get reports of earlier records, which its successor must have found.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +72,14 @@ using CommittedIterations = std::map<IterationId, CommittedIteration>;
 class Shadow {
  public:
   // Compares the state with what a new life found in its journal. Takes over records that were
-  // durable before the last life could report it.
-  absl::Status OnRecovered(const control::Recovered& recovered);
+  // durable before the last life could report it. `life`: a later one has a greater number. It is
+  // the writer from now on, and the calls up to ForgetRecords() are about its records. A life that
+  // reads the journal when a later one has read it already is replaced, and nothing is compared.
+  absl::Status OnRecovered(const control::Recovered& recovered, uint64_t life = 0);
+  bool IsWriter(uint64_t life) const { return life == writer_; }
+  // A life that is the writer no more gets the report that its records up to `sequence` are
+  // durable.
+  absl::Status OnLateReport(uint64_t life, uint64_t sequence) const;
   // The dispatcher has appended a record, which is not durable yet.
   void OnAppended(uint64_t sequence, std::string record);
   // All appended records up to `sequence` are durable.
@@ -109,6 +119,8 @@ class Shadow {
   std::function<void(const std::string&)> on_record_;
   control::State state_;
   uint64_t sequence_ = 0;
+  uint64_t writer_ = 0;                      // the life that has read the journal last
+  std::map<uint64_t, uint64_t> successors_;  // by earlier life: the last record that the next found
   std::deque<std::pair<uint64_t, std::string>> appended_;  // and not yet durable
   // The durable records that own states may lack: those after ForgetRecords() or a restart.
   std::deque<std::pair<uint64_t, std::string>> durable_;
@@ -120,10 +132,11 @@ class Shadow {
 };
 
 // Returns a journal that passes everything on to `journal`, and tells `shadow` what is appended,
-// what is durable and what is in a snapshot, while `counts` returns true. `violates` gets what does
-// not fit.
+// what is durable and what is in a snapshot, while `counts` returns true. `life`: as in
+// OnRecovered(). `violates` gets what does not fit.
 std::unique_ptr<control::Journal> WatchJournal(std::unique_ptr<control::Journal> journal,
-                                               Shadow& shadow, std::function<bool()> counts,
+                                               Shadow& shadow, uint64_t life,
+                                               std::function<bool()> counts,
                                                std::function<void(const absl::Status&)> violates);
 
 }  // namespace penstock::simulator

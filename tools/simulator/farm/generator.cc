@@ -37,6 +37,7 @@ constexpr absl::string_view kStatements[] = {
     "[disk sync={0.1ms..1ms|0.5ms..20ms|5ms..200ms}]",
     "[clocks skew={-1s..1s|-30m..1h|-1h..1000h} "
     "drift={0ppm..0ppm|-200ppm..200ppm|-500ppm..500ppm}]",
+    "{||dispatchers 2|dispatchers 3}",
 };
 
 // The options of a statement `job`.
@@ -60,12 +61,15 @@ constexpr absl::string_view kShare = "{||weight=2|weight=5} {||priority=1|priori
 constexpr absl::string_view kFaults[] = {
     "crash dispatcher back={100ms..3s|1s..8s|5s..30s}",
     "crash dispatcher power_loss back={100ms..3s|1s..8s}",
+    "crash dispatcher 2 back={100ms..3s|1s..8s|5s..30s}",
     "crash worker back={500ms..10s|1s..40s|never}",
     "crash trainer back={100ms..20s|1s..40s|never}",
     "pause dispatcher {500ms..8s|1s..20s}",
+    "pause dispatcher 2 {500ms..8s|1s..20s}",
     "pause worker {100ms..2s|1s..12s}",
     "pause trainer {100ms..2s|1s..12s|5s..30s}",
     "drain worker back={1s..10s|never}",
+    "leave dispatcher back={100ms..3s|1s..8s}",
     "leave worker back={1s..10s|never}",
     "leave trainer back={1s..10s|never}",
     "join worker",
@@ -85,6 +89,12 @@ constexpr absl::string_view kFaults[] = {
     "jump clock dispatcher -1h..1h",
     "jump clock worker -1h..1h",
     "jump clock trainer -1h..1h",
+    "cut dispatcher etcd {500ms..4s|1s..20s}",
+    "cut dispatcher etcd both {500ms..4s|1s..20s}",
+    "cut etcd dispatcher {500ms..4s|1s..20s}",
+    "break dispatcher etcd",
+    "crash etcd back={100ms..3s|1s..10s}",
+    "pause etcd {100ms..2s|1s..12s}",
     "fill disk {100ms..1s|100ms..4s|1s..10s}",
     "finalise upgrade",
 };

@@ -12,11 +12,14 @@
 #include "control/dispatcher/server/job_key.h"
 #include "control/dispatcher/transaction.h"
 #include "control/journal/changes_proto.h"
+#include "control/journal/etcd_journal.h"
+#include "control/leadership/etcd_leadership.h"
 #include "control/protocol/iteration_record.h"
 #include "control/sync/clock.h"
 #include "control/sync/random.h"
 #include "control/sync/thread.h"
 #include "include/status_macros.h"
+#include "tools/simulator/world/etcd.h"
 #include "tools/simulator/world/port.h"
 #include "tools/simulator/world/snapshots.h"
 
@@ -24,6 +27,7 @@ namespace penstock::simulator {
 namespace {
 
 constexpr char kWorkDir[] = "/var/lib/penstock";
+constexpr char kEtcdPrefix[] = "/penstock/";
 constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);  // as in server.cc
 constexpr size_t kSnapshotStep = 300;  // bytes; a snapshot takes several transactions
 // The dispatcher compares what it keeps at one event in this many: the comparison takes time linear
@@ -65,17 +69,8 @@ void Dispatcher::LosePower() {
   device_.LosePower(random);
 }
 
-void Dispatcher::FillDisk() {
-  world().Note("full", name());
-  world().disk_was_full = true;
-  ++fills_;
-  device_.SetCapacity(0);
-}
-
-void Dispatcher::FreeDisk() {
-  if (--fills_ > 0) return;
-  world().Note("free", name());
-  device_.SetCapacity(std::numeric_limits<uint64_t>::max());
+void Dispatcher::SetFull(bool full) {
+  device_.SetCapacity(full ? 0 : std::numeric_limits<uint64_t>::max());
 }
 
 void Dispatcher::OnKilled() {
@@ -83,7 +78,8 @@ void Dispatcher::OnKilled() {
   disk_ = nullptr;
 }
 
-control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
+control::CoreOptions Dispatcher::Options(const Life& life, const control::Leadership* leadership,
+                                         End end) {
   const Scenario& scenario = world().scenario;
   control::CoreOptions options;
   options.client_timeout = scenario.client_timeout;
@@ -108,16 +104,16 @@ control::CoreOptions Dispatcher::Options(Life& life, absl::Status& failure) {
                                           kEventsForCheckPerWorker * scenario.workers)]() mutable {
     return dice.OneIn(events);
   };
-  options.on_failure = [&life, &failure](const absl::Status& status) {
-    failure = status;
-    life.Tell(Order::kLeave);
-  };
+  if (leadership != nullptr) {
+    options.leads = [leadership] { return BootTime() < leadership->HoldsUntil(); };
+  }
+  options.on_failure = std::move(end);
   options.events = std::make_shared<EventsInTrace>(world());
   return options;
 }
 
-void Dispatcher::CompareState(const Life& life, control::Core& core) {
-  if (!life.alive()) return;
+void Dispatcher::CompareState(const Life& life, uint64_t number, control::Core& core) {
+  if (!life.alive() || !world().shadow.IsWriter(number)) return;
   const control::Transaction txn(core);  // holds the core's lock, and changes nothing
   absl::StatusOr<std::vector<std::string>> own = control::EncodeState(txn.shared().state);
   const absl::Status status =
@@ -128,23 +124,69 @@ void Dispatcher::CompareState(const Life& life, control::Core& core) {
   }
 }
 
+std::unique_ptr<control::Leadership> Dispatcher::MakeLeadership(const Life& life) const {
+  return control::MakeEtcdLeadership(MakeEtcdClient(world().network, life.process(),
+                                                    control::LeaderPatience(control::kLeaderLease)),
+                                     {.prefix = kEtcdPrefix, .name = name()},
+                                     std::make_shared<EventsInTrace>(world()));
+}
+
+absl::StatusOr<std::unique_ptr<control::Journal>> Dispatcher::OpenJournal(
+    const Life& life, const control::Leadership& leadership) const {
+  return control::OpenEtcdJournal(
+      MakeEtcdClient(world().network, life.process(), control::EtcdOptions().patience),
+      {.prefix = kEtcdPrefix,
+       .leader_key = control::LeaderKey(kEtcdPrefix),
+       .term = static_cast<int64_t>(leadership.term()),
+       .patience = 2 * control::kLeaderLease});
+}
+
 absl::Status Dispatcher::Main(Life& life) {
-  absl::Status failure;
+  absl::Status failure;  // the first reason counts
+  const End end = [&](const absl::Status& why) {
+    if (failure.ok()) failure = why;
+    life.Tell(Order::kLeave);
+  };
   SimDisk disk(world().scheduler, life.process(), device_,
                {kOtherDiskTime, world().scenario.disk_sync, kOtherDiskTime});
   disk_ = &disk;
   const absl::Cleanup closed = [&] {
     if (disk_ == &disk) disk_ = nullptr;
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<control::Journal> journal, OpenDiskJournal(kWorkDir, disk));
+  term_ = 0;
+  std::unique_ptr<control::Leadership> leadership;
+  bool campaigns = true;
+  Thread campaign_end;
+  const absl::Cleanup joined = [&] {
+    if (!campaign_end.joinable()) return;
+    life.Finish();
+    campaign_end.join();
+  };
+  if (world().scenario.dispatchers > 1) {
+    leadership = MakeLeadership(life);
+    ASSIGN_OR_RETURN(campaign_end, StartThread("ends the campaign", [&] {
+                       life.AwaitEnd();
+                       if (campaigns) leadership->Resign();
+                     }));
+    const absl::Status elected = leadership->Campaign(end);
+    campaigns = false;
+    if (life.ends()) return failure;
+    RETURN_IF_ERROR(elected);
+    term_ = leadership->term();
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<control::Journal> journal, leadership == nullptr
+                                                                  ? OpenDiskJournal(kWorkDir, disk)
+                                                                  : OpenJournal(life, *leadership));
+  const uint64_t number = leadership == nullptr ? life.process()->number() : leadership->term();
+  world().dispatchers[life.process()->number()] = number;
   journal = WatchJournal(
-      std::move(journal), world().shadow, [&life] { return life.alive(); },
+      std::move(journal), world().shadow, number, [&life] { return life.alive(); },
       [this](const absl::Status& status) { world().Violates(status.message()); });
   ASSIGN_OR_RETURN(const std::unique_ptr<control::Core> core,
-                   control::Core::Open(Options(life, failure), std::move(journal)));
-  CompareState(life, *core);
-  ASSIGN_OR_RETURN(std::unique_ptr<Port> port,
-                   Port::Open(world().network, life.process(), kDispatcherAddress, core.get()));
+                   control::Core::Open(Options(life, leadership.get(), end), std::move(journal)));
+  CompareState(life, number, *core);
+  ASSIGN_OR_RETURN(std::unique_ptr<Port> port, Port::Open(world().network, life.process(),
+                                                          DispatcherAddress(name()), core.get()));
   ASSIGN_OR_RETURN(Thread sweeper, StartThread("sweeps", [&] {
                      while (!life.AwaitEnd(kSweepInterval)) core->Sweep();
                    }));
@@ -154,10 +196,12 @@ absl::Status Dispatcher::Main(Life& life) {
   life.AwaitEnd();
   sweeper.join();
   prober.join();
+  // As in server.cc: no answer of a leader that has lost its place leaves it any more.
+  if (leadership != nullptr && !failure.ok()) port.reset();
   core->BeginToLeave();
   port.reset();
   // A core whose journal has failed changes its state without records.
-  if (failure.ok()) CompareState(life, *core);
+  if (failure.ok()) CompareState(life, number, *core);
   return failure;
 }
 

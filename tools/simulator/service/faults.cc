@@ -74,7 +74,7 @@ void Faults::Do(const Fault& fault, Role& role) {
 
 void Faults::Crash(const Fault& fault, Role& role) {
   role.Crash();
-  if (fault.power_loss) cluster_.dispatcher().LosePower();
+  if (fault.power_loss) static_cast<Dispatcher&>(role).LosePower();  // as the parser checks
   BringBack(fault, role);
 }
 
@@ -104,16 +104,16 @@ void Faults::Separate(const Fault& fault, Role& role) {
 }
 
 void Faults::FillDisk(const Fault& fault) {
-  cluster_.dispatcher().FillDisk();
+  cluster_.FillDisk();
   world_.scheduler.At(world_.scheduler.now() + Draw(fault.time), world_.director,
-                      [this] { cluster_.dispatcher().FreeDisk(); });
+                      [this] { cluster_.FreeDisk(); });
 }
 
 // The operator tries once.
 void Faults::Finalise() {
   world_.scheduler.StartIn(world_.scheduler.NewProcess("operator", "operator"), "main", [this] {
     const absl::StatusOr<std::unique_ptr<control::DispatcherStub>> stub =
-        control::DispatcherStub::Make(kService);
+        control::DispatcherStub::Make(world_.service);
     const absl::Status status =
         stub.ok() ? (*stub)->FinaliseUpgrade({.timeout = kOperatorTimeout}) : stub.status();
     world_.Note("finalised", status.ToString());

@@ -143,6 +143,7 @@ void Role::Pause() {
   if (life_ == nullptr) return;
   world_.Note("pause", name_);
   life_->process()->Pause();
+  world_.network.OnPaused(*life_->process());
 }
 
 void Role::Continue() {

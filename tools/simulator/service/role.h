@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A place in the simulated cluster in which processes live one after another: the dispatcher, a
-// worker or a trainer. Each has a host of its own, with the same name.
+// A place in the simulated cluster in which processes live one after another: a dispatcher, a
+// worker, a trainer or etcd. Each has a host of its own, with the same name.
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,7 @@ Dataset Trainer::MakeDataset() const {
   Dataset dataset = DatasetOf(plan(), world().scenario.map);
   DistributeOptions options;
   options.processing_mode = plan().mode;
-  options.service = kService;
+  options.service = world().service;
   if (plan().named) {
     options.job_name = in_rounds() ? seat_.consumers->JobName(plan()) : plan().name;
   }
@@ -193,19 +193,21 @@ absl::Status Trainer::Commit(Life& life, Iterator& iterator) {
   RETURN_IF_ERROR(iterator.Commit(stored_.back().state));
   if (!life.alive()) return absl::CancelledError("killed");
   stored_.erase(stored_.begin(), std::prev(stored_.end()));
+  before_restored_ = 0;
   stored_.back().committed = true;
   NoteStates();
   return absl::OkStatus();
 }
 
 // The dispatcher refuses states that were not committed if it has given the trainer up meanwhile.
-// There may be several: each life that reads on from one stores another.
+// There may be several: each life that reads on from one stores another. Those before the one that
+// this life restored stay: an earlier life may have restored one of them, and so have committed it.
 void Trainer::ForgetRefused(const absl::Status& failure) {
   const bool refused =
       absl::StrContains(failure.message(), "were never committed") ||
       absl::StrContains(failure.message(), "is not the last one that it committed");
   if (!refused) return;
-  while (!stored_.empty() && !stored_.back().committed) stored_.pop_back();
+  while (stored_.size() > before_restored_ && !stored_.back().committed) stored_.pop_back();
   NoteStates();
 }
 
@@ -229,6 +231,7 @@ void Trainer::BeginHistory(const Life& life) {
     while (!stored_.empty() && stored_.back().elements > common) stored_.pop_back();
     if (common == 0) stored_.clear();
   }
+  before_restored_ = stored_.empty() ? 0 : stored_.size() - 1;
   if (stored_.empty()) {
     history_ = &world().histories.emplace_back();
     history_->name = absl::StrCat(name(), ", life ", lives());

@@ -71,7 +71,7 @@ class Trainer final : public Role {
   absl::Status SaveTogether(Life& life, Iterator& iterator);
   absl::Status Store(Life& life, Iterator& iterator);
   absl::Status Commit(Life& life, Iterator& iterator);  // the state that was stored last
-  // Forgets the last stored state if that is why reading failed.
+  // Forgets the state that this life restored, and later ones, if that is why reading failed.
   void ForgetRefused(const absl::Status& failure);
   // Next() has returned the end.
   absl::Status FinishReading(Life& life, Iterator& iterator);
@@ -80,6 +80,7 @@ class Trainer final : public Role {
   const Seat seat_;
   Dice dice_;
   std::vector<Stored> stored_;  // the committed one, if there is one, and later ones
+  size_t before_restored_ = 0;  // states before the one that this life restored
   History* history_ = nullptr;  // of the present life; nullptr: none has begun
 };
 

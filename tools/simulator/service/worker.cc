@@ -57,7 +57,7 @@ worker::AgentOptions AgentOptionsFor(const transfer::Listener& listener, int per
 absl::Status Worker::Main(Life& life) {
   const Scenario& scenario = world().scenario;
   ASSIGN_OR_RETURN(const std::unique_ptr<control::DispatcherStub> stub,
-                   control::DispatcherStub::Make(kService));
+                   control::DispatcherStub::Make(world().service));
   auto context = std::make_shared<worker::WorkerContext>(ContextOptions(*stub, world()));
   auto tasks = std::make_shared<worker::Tasks>(context);
   ASSIGN_OR_RETURN(transfer::Transport * transport, transfer::FindTransport("sim"));

@@ -14,6 +14,9 @@ constexpr Span kLossIsNoticed = {absl::ZeroDuration(), absl::Seconds(15)};
 constexpr Span kResetIsNoticed = {absl::ZeroDuration(), absl::Milliseconds(500)};
 constexpr Span kCrashIsNoticed = {absl::ZeroDuration(), absl::Milliseconds(50)};
 constexpr Span kConnectTimeout = {absl::Seconds(9), absl::Seconds(11)};
+// The same for a client that pings (control/rpc/grpc_dispatcher_stub.cc).
+constexpr Span kPingIsMissed = {absl::Seconds(2), absl::Seconds(3)};
+constexpr absl::Duration kPingedConnectTimeout = absl::Seconds(1);
 
 Link::Side Other(Link::Side side) {
   return side == Link::kClient ? Link::kServer : Link::kClient;
@@ -45,8 +48,8 @@ class LinkEnd final : public Connection {
 }  // namespace
 
 Link::Link(Network& network, uint64_t number, std::shared_ptr<Process> client,
-           std::shared_ptr<ConnectionEvents> events)
-    : network_(network), scheduler_(network.scheduler_), number_(number) {
+           std::shared_ptr<ConnectionEvents> events, bool pinged)
+    : network_(network), scheduler_(network.scheduler_), number_(number), pinged_(pinged) {
   ends_[kClient].process = std::move(client);
   ends_[kClient].events = std::move(events);
   ends_[kServer].over = true;  // until it is reached
@@ -62,6 +65,7 @@ void Link::Reach(const std::string& address, uint64_t listener, std::shared_ptr<
   ends_[kServer].process = std::move(server);
   ends_[kServer].over = false;
   Transmit(kClient, Opening{address, listener}, /*delays=*/3);
+  if (pinged_) CheckPauseAfter(kPingedConnectTimeout);
 }
 
 void Link::Refuse() {
@@ -69,7 +73,9 @@ void Link::Refuse() {
 }
 
 void Link::TimeOut() {
-  EndAt(kClient, Now() + scheduler_.dice().Draw(kConnectTimeout), TimedOut());
+  const absl::Duration time =
+      pinged_ ? kPingedConnectTimeout : scheduler_.dice().Draw(kConnectTimeout);
+  EndAt(kClient, Now() + time, TimedOut());
 }
 
 void Link::Accept(const Opening& opening) {
@@ -166,8 +172,23 @@ std::array<std::shared_ptr<ConnectionEvents>, 2> Link::Abandon() {
 void Link::LoseFromNowOn(Side to) {
   ends_[to].lost = true;
   for (const Side side : {kClient, kServer}) {
-    EndAt(side, Now() + scheduler_.dice().Draw(kLossIsNoticed), TimedOut());
+    const Span time = pinged_ && side == kClient ? kPingIsMissed : kLossIsNoticed;
+    EndAt(side, Now() + scheduler_.dice().Draw(time), TimedOut());
   }
+}
+
+void Link::OnPaused(const Process& process) {
+  if (ends_[kServer].process.get() != &process) return;
+  CheckPauseAfter(scheduler_.dice().Draw(kPingIsMissed));
+}
+
+void Link::CheckPauseAfter(absl::Duration time) {
+  scheduler_.At(Now() + time, ends_[kClient].process, [link = weak_from_this()] {
+    const std::shared_ptr<Link> there = link.lock();
+    if (there == nullptr || !there->ends_[kServer].process->paused()) return;
+    there->Transmit(kClient, TimedOut());  // after what was sent before
+    there->EndAt(kClient, there->Now(), TimedOut());
+  });
 }
 
 // --- Messages in flight -----------------------------------------------------------

@@ -26,9 +26,9 @@ class Link final : public std::enable_shared_from_this<Link> {
  public:
   enum Side : uint8_t { kClient, kServer };
 
-  // `events`: of the client.
+  // `events`: of the client. `pinged`: the client pings the server (Network::pinged).
   Link(Network& network, uint64_t number, std::shared_ptr<Process> client,
-       std::shared_ptr<ConnectionEvents> events);
+       std::shared_ptr<ConnectionEvents> events, bool pinged);
   std::unique_ptr<Connection> NewEnd(Side side);
 
   // --- The beginning: call one of these ---
@@ -48,6 +48,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   // Resets the connection, if it is between these hosts.
   void BreakBetween(const std::string& a, const std::string& b);
   void OnKilled(const Process& process);  // if it has an end
+  void OnPaused(const Process& process);
   // Ends both ends without an event. Returns the events, for the caller to destroy.
   std::array<std::shared_ptr<ConnectionEvents>, 2> Abandon();
 
@@ -83,6 +84,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   // The end gets OnClosed at `when`, unless something ends it before.
   void EndAt(Side side, absl::Time when, const absl::Status& why);
   void LoseFromNowOn(Side to);
+  // If the server's process is paused after this time, the client closes the connection.
+  void CheckPauseAfter(absl::Duration time);
   void LoseSome(End& end);  // of what arrives at it, from a drawn message on
   void Wake(Side side, absl::Time when);
   void Take(Side side);
@@ -94,6 +97,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   Network& network_;
   Scheduler& scheduler_;
   const uint64_t number_;
+  const bool pinged_;
   std::array<End, 2> ends_;
 };
 

@@ -48,7 +48,12 @@ std::unique_ptr<Connection> Network::Connect(const std::string& address,
                                              std::shared_ptr<ConnectionEvents> events) {
   const std::shared_ptr<Process> process = scheduler_.current_process();
   PENSTOCK_CHECK(process != nullptr);
-  const auto link = std::make_shared<Link>(*this, ++last_number_, process, std::move(events));
+  const Listener* listener = Find(address);
+  const std::string& here = process->host();
+  const std::string there =
+      listener != nullptr ? listener->process->host() : control::HostOf(address);
+  const auto link = std::make_shared<Link>(*this, ++last_number_, process, std::move(events),
+                                           pinged.contains(there));
   std::unique_ptr<Connection> connection = link->NewEnd(Link::kClient);
   if (!process->alive()) {
     link->Abandon();
@@ -57,10 +62,6 @@ std::unique_ptr<Connection> Network::Connect(const std::string& address,
   const uint64_t number = last_number_;
   links_.emplace(number, link);
   NoteEnd(number, *process);
-  const Listener* listener = Find(address);
-  const std::string& here = process->host();
-  const std::string there =
-      listener != nullptr ? listener->process->host() : control::HostOf(address);
   if (IsCut(here, there) || IsCut(there, here)) {
     link->TimeOut();
   } else if (listener == nullptr) {
@@ -87,6 +88,14 @@ void Network::OnKilled(const Process& process) {
   for (auto end = ends_.lower_bound({process.number(), 0});
        end != ends_.end() && end->first == process.number(); ++end) {
     links_.at(end->second)->OnKilled(process);
+  }
+}
+
+void Network::OnPaused(const Process& process) {
+  if (!pinged.contains(process.host())) return;
+  for (auto end = ends_.lower_bound({process.number(), 0});
+       end != ends_.end() && end->first == process.number(); ++end) {
+    links_.at(end->second)->OnPaused(process);
   }
 }
 

@@ -70,6 +70,10 @@ class Network {
   ~Network();
 
   Weather weather;  // of messages that are sent from now on
+  // Clients ping their connections to these hosts each second, as the product does if it knows
+  // several dispatchers: they notice within 3 s that messages are lost or that the server's process
+  // is paused, and try to connect for a second.
+  std::set<std::string> pinged;
   // Learns what passes through ports that are opened from now on, which it outlives; null: nobody.
   TrafficObserver* observer = nullptr;
 
@@ -91,6 +95,7 @@ class Network {
   // Breaks the connections of a process that was killed, after a drawn time; a connection to it is
   // refused at once.
   void OnKilled(const Process& process);
+  void OnPaused(const Process& process);
   bool Refuses(const std::string& address) const;  // nobody listens there
 
  private:
