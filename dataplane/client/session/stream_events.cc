@@ -92,6 +92,9 @@ void StreamEvents::Handle(const control::Fence& fence) {
   if (fence.give_back && parts_.delivery->shared() && !parts_.options.delivery.early_end &&
       fence.placement > receiver.lowest())
     returns = GiveBack(fence.partition);
+  // The answer reports the deliveries of its partition. In a fixed order, those of other partitions
+  // came before some of them, and must not be durable later.
+  if (parts_.options.delivery.order == MergeOrder::kDeterministic) parts_.SendReport(News::kAll);
   parts_.dispatcher.Send(control::FenceAnswer{receiver.OnFence(fence.placement, returns)});
 }
 
