@@ -109,6 +109,23 @@ calm at 80s
   EXPECT_LT(outcome.virtual_time, absl::Seconds(90));
 }
 
+// A worker dies before its first element can reach the trainer.
+TEST(Simulation, ARunThatTheRuleOfDeathsHasEndedIsInconclusive) {
+  const Scenario scenario = ParseScenario(R"(
+workers 2 permits=1
+trainers 1
+dataset range 500
+dispatcher worker_timeout=1s
+network delay=300ms..400ms
+every 500ms..1s crash worker back=100ms
+calm at 2m
+)")
+                                .value();
+  const Outcome outcome = RunOf(scenario, 1);
+  EXPECT_THAT(outcome.violations, IsEmpty());
+  EXPECT_TRUE(outcome.inconclusive);
+}
+
 // Seeds that a change has made fail, and that must not fail again, are in the scenarios' ranges.
 class Corpus : public testing::TestWithParam<std::string> {};
 
@@ -190,6 +207,9 @@ constexpr BrokenRule kBrokenRules[] = {
     {"retire_below_delivered", protocol::Broken::kRetireBelowDelivered, "uncommitted", 100},
     {"serve_before_answer", protocol::Broken::kServeBeforeAnswer, "audiences"},
     {"ask_only_served", protocol::Broken::kAskOnlyServed, "audiences_commit", 100},
+    {"complete_is_answer", protocol::Broken::kCompleteIsAnswer, "audiences_commit", 100},
+    {"complete_forgets", protocol::Broken::kCompleteForgets, "dense"},
+    {"agree_on_some", protocol::Broken::kAgreeOnSome, "rounds"},
     {"move_only_served", protocol::Broken::kMoveOnlyServed, "audiences_commit", 100},
 };
 INSTANTIATE_TEST_SUITE_P(Of, BrokenRules, testing::ValuesIn(kBrokenRules),

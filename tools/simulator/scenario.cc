@@ -44,8 +44,6 @@ absl::StatusOr<Broken> ParseBroken(const std::string& text) {
       {"no_raise_on_death", Broken::kNoRaiseOnDeath},
       {"close_on_received_by_dead", Broken::kCloseOnReceivedByDead},
       {"close_on_received", Broken::kCloseOnReceived},
-      {"handed_is_committed", Broken::kHandedIsCommitted},
-      {"handed_keeps_open", Broken::kHandedKeepsOpen},
       {"no_raise_on_restart", Broken::kNoRaiseOnRestart},
       {"closed_is_finished", Broken::kClosedIsFinished},
       {"newer_state_after_death", Broken::kNewerStateAfterDeath},
@@ -57,10 +55,7 @@ absl::StatusOr<Broken> ParseBroken(const std::string& text) {
       {"move_only_served", Broken::kMoveOnlyServed},
       {"complete_is_answer", Broken::kCompleteIsAnswer},
       {"complete_forgets", Broken::kCompleteForgets},
-      {"agree_on_some", Broken::kAgreeOnSome},
-      {"agree_before_reports", Broken::kAgreeBeforeReports},
-      {"reschedule_past", Broken::kReschedulePast},
-      {"rejoin_anywhere", Broken::kRejoinAnywhere}};
+      {"agree_on_some", Broken::kAgreeOnSome}};
   const auto found = rules.find(text);
   if (found == rules.end()) return NotOneOf(text, Names(rules));
   return found->second;
