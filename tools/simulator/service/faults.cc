@@ -14,6 +14,14 @@ namespace {
 
 constexpr absl::Duration kOperatorTimeout = absl::Seconds(5);
 
+// Returns whether the dispatcher may take a worker for dead because of the fault.
+bool MayKillWorker(const Fault& fault) {
+  const bool separates = fault.kind == Fault::Kind::kCut || fault.kind == Fault::Kind::kBreak;
+  const bool stops = fault.kind == Fault::Kind::kCrash || fault.kind == Fault::Kind::kPause;
+  return (separates && fault.other.kind == RoleKind::kWorker) ||
+         ((separates || stops) && fault.target.kind == RoleKind::kWorker);
+}
+
 }  // namespace
 
 void Faults::Begin() {
@@ -38,10 +46,7 @@ void Faults::Do(const Fault& fault) {
   Role* const role = has_target ? cluster_.Find(fault.target, dice_) : nullptr;
   if (has_target && role == nullptr) return;
   world_.coverage.OnFault(fault.name, world_.shadow);
-  const bool has_other = fault.kind == Fault::Kind::kCut || fault.kind == Fault::Kind::kBreak;
-  if ((has_target && fault.target.kind == RoleKind::kWorker) ||
-      (has_other && fault.other.kind == RoleKind::kWorker))
-    ++world_.worker_faults;
+  if (MayKillWorker(fault)) ++world_.worker_faults;
   if (joins) return cluster_.Join(fault.target.kind);
   if (fills) return FillDisk(fault);
   if (finalises) return Finalise();

@@ -116,7 +116,7 @@ struct World final : TrafficObserver {
   std::map<uint64_t, uint64_t> dispatchers;  // by process: the number of the life in `shadow`
   std::vector<std::string> violations;
   bool disk_was_full = false;  // the dispatcher's or etcd's, at some time
-  int64_t worker_faults = 0;   // that hit a worker, or what it is connected to
+  int64_t worker_faults = 0;   // for which the dispatcher may take a worker for dead
   // The dispatcher ended a job because workers died under one partition, and there were as many
   // faults of workers.
   bool ended_by_deaths = false;
